@@ -1,0 +1,1 @@
+"""The pure scheduling core: same events and instants in, same actions out."""

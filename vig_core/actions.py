@@ -1,0 +1,90 @@
+"""What the scheduler asks for. Frozen values in the order in which they must be carried out."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from vig_core.request import Reason
+
+
+class OverloadState(Enum):
+    """How much the governor gives up; each state includes the effects of those before it."""
+
+    NORMAL = 'normal'
+    FRESHNESS_PRESSURE = 'freshness_pressure'
+    DEGRADED = 'degraded'
+    REJECT_BEST_EFFORT = 'reject_best_effort'
+    PROTECTED_ONLY = 'protected_only'
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """
+    Send this request to the backend now.
+
+    :ivar planned_ns: the conservative estimate that the decision was made with.
+    """
+
+    request_id: int
+    model: str
+    variant_id: str
+    backend_model: str
+    planned_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """
+    Tell the client how its request ended. Emitted exactly once for each accepted request.
+
+    :ivar age_ns: capture to now.
+    :ivar queue_wait_ns: arrival to dispatch, or to now for a request that never ran.
+    :ivar backend_ns: dispatch to answer; ``None`` where nothing was answered.
+    :ivar is_deadline_met: only a delivered result can meet its deadline.
+    :ivar holds_input: the backend may still read the input; wait for ``ReleaseInput``.
+    """
+
+    request_id: int
+    stream: str
+    model: str
+    variant_id: str | None
+    reason: Reason
+    detail: str
+    age_ns: int
+    queue_wait_ns: int
+    backend_ns: int | None = None
+    is_deadline_met: bool = False
+    holds_input: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseInput:
+    """The execution of an already terminated request is over: its input may be reused."""
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Defer:
+    """
+    A candidate is held back for an expected arrival. Said once per request.
+
+    :ivar until_ns: the instant at which the answer can change without another event.
+    :ivar beneficiary: the stream whose expected arrival is protected.
+    """
+
+    request_id: int
+    until_ns: int
+    beneficiary: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOverload:
+    """The overload state changed."""
+
+    before: OverloadState
+    after: OverloadState
+    detail: str
+
+
+Action = Dispatch | Terminate | ReleaseInput | Defer | ReportOverload

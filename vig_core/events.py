@@ -1,0 +1,120 @@
+"""
+Facts that reach the scheduler. Frozen values that carry ids, never payloads.
+
+An event is said once, with the instant at which the scheduler learned of it.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from vig_core.request import Reason
+
+
+class Stamp(Enum):
+    """What the clock's edge thinks of a capture time."""
+
+    TRUSTED = 'trusted'
+    CLAMPED = 'clamped'
+    AHEAD = 'ahead'
+    INVALID = 'invalid'
+
+
+@dataclass(frozen=True, slots=True)
+class RequestArrived:
+    """
+    A frame or a job is there.
+
+    :ivar request_id: unique for the life of the scheduler.
+    :ivar stream: the name that counters and statuses carry.
+    :ivar key: what ``latest_per_key`` keeps apart.
+    :ivar generation_ns: capture instant on the scheduler's clock.
+    :ivar stamp: ``INVALID`` ends the request at once and leaves no trace in any queue.
+    :ivar stamp_detail: what is odd about the stamp, one sentence, or empty.
+    """
+
+    request_id: int
+    model: str
+    stream: str
+    key: str
+    generation_ns: int
+    payload_bytes: int = 0
+    stamp: Stamp = Stamp.TRUSTED
+    stamp_detail: str = ''
+
+
+@dataclass(frozen=True, slots=True)
+class BackendCompleted:
+    """The backend answered a request; the execution is over."""
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackendFailed:
+    """
+    The backend answered with an error, or the connection broke.
+
+    :ivar is_over: whether the end of the execution is proven. A broken connection proves
+        nothing about the computation, so its credit stays taken.
+    """
+
+    request_id: int
+    detail: str
+    is_over: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRefused:
+    """
+    A dispatched request never left this host; its credit is free at once.
+
+    :ivar reason: ``CAPACITY`` (no shared-memory slot) or ``BACKEND_FAILED`` (cannot be encoded).
+    """
+
+    request_id: int
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    """The client withdrew a request; a running one runs on, and its answer still counts."""
+
+    request_id: int
+    detail: str = 'withdrawn by the client'
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionsProvenOver:
+    """The server was seen idle on these requests: their held credits end."""
+
+    request_ids: tuple[int, ...]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeJumped:
+    """Capture times before and after this instant do not compare (bag loop, clock reset)."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrainStarted:
+    """No new traffic from now on; what was accepted is answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainExpired:
+    """The drain took too long, or there is no time for one: the rest ends ``cancelled``."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """The instant that ``next_wakeup_ns`` named has come, or any other reason to look again."""
+
+
+Event = (RequestArrived | BackendCompleted | BackendFailed | DispatchRefused | CancelRequested
+         | ExecutionsProvenOver | TimeJumped | DrainStarted | DrainExpired | Woke)

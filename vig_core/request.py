@@ -1,0 +1,81 @@
+"""
+A request's life: waiting, running, abandoned, ended, with exactly one terminal reason.
+
+``TRANSITIONS`` is the whole rule; nothing else changes a state.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from vig_core.model import Model, Variant
+
+
+class Reason(Enum):
+    """Why a request ended; the order is that of ``vig/msg/RequestStatus``."""
+
+    COMPLETED = 'completed'
+    OBSOLETE = 'obsolete'
+    SUPERSEDED = 'superseded'
+    STALE = 'stale'
+    INFEASIBLE = 'infeasible'
+    INVALID_STAMP = 'invalid_stamp'
+    CAPACITY = 'capacity'
+    CANCELLED = 'cancelled'
+    BACKEND_TIMEOUT = 'backend_timeout'
+    BACKEND_FAILED = 'backend_failed'
+
+
+class State(Enum):
+    """Where a request is; ``ABANDONED`` has told its client but still occupies its credit."""
+
+    WAITING = 'waiting'
+    RUNNING = 'running'
+    ABANDONED = 'abandoned'
+    ENDED = 'ended'
+
+
+class Trigger(Enum):
+    """What moves a request on."""
+
+    DISPATCHED = 'dispatched'
+    DROPPED = 'dropped'
+    ANSWERED = 'answered'
+    GIVEN_UP = 'given_up'
+    PROVEN_OVER = 'proven_over'
+
+
+TRANSITIONS: dict[tuple[State, Trigger], State] = {
+    (State.WAITING, Trigger.DISPATCHED): State.RUNNING,
+    (State.WAITING, Trigger.DROPPED): State.ENDED,
+    (State.RUNNING, Trigger.ANSWERED): State.ENDED,
+    (State.RUNNING, Trigger.GIVEN_UP): State.ABANDONED,
+    (State.ABANDONED, Trigger.ANSWERED): State.ENDED,
+    (State.ABANDONED, Trigger.PROVEN_OVER): State.ENDED,
+}
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One accepted request; owned and changed by the scheduler alone."""
+
+    request_id: int
+    model: Model
+    stream: str
+    key: str
+    generation_ns: int
+    arrived_at_ns: int
+    sequence: int
+    payload_bytes: int
+    deadline_at_ns: int
+    state: State = State.WAITING
+    variant: Variant | None = None
+    dispatched_at_ns: int | None = None
+    is_deferred: bool = False
+
+    def move(self, trigger: Trigger) -> None:
+        """
+        Take one step of ``TRANSITIONS``.
+
+        :raises KeyError: for a step that the table does not have; the state is unchanged.
+        """
+        self.state = TRANSITIONS[self.state, trigger]

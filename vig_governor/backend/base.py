@@ -1,0 +1,141 @@
+"""
+What the governor needs of an inference server, whoever speaks to it.
+
+The order of calls for one inference: ``acquire`` a slot of the stream's input memory, let the
+encoder write tensors into it through ``InputSlot.allocate``, then ``infer`` with that slot.
+``on_end`` is called exactly once, from a thread of the backend's choice.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vig_core.errors import VigError
+
+
+class BackendUnavailable(VigError):
+    """The server does not answer, or the model is not there; says endpoint, model and remedy."""
+
+
+class NoFreeSlot(VigError):
+    """Every input slot of the stream is still in use by an execution whose end is not proven."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """
+    One input or output of a backend model as the server describes it.
+
+    :ivar datatype: KServe v2 name: ``FP32``, ``UINT8``, ``BYTES`` ...
+    :ivar shape: without a batch axis unless the model lists one; ``-1`` is any size.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSignature:
+    """Inputs and outputs of one backend model, and the facts that hurt when they are unknown."""
+
+    backend_model: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    max_batch_size: int = 0
+    warnings: tuple[str, ...] = ()
+    """One sentence each: dynamic batching delay, bounded server queue, and the like."""
+
+    @property
+    def digest(self) -> str:
+        """Equal for two models that can stand in for each other."""
+        return repr((self.inputs, self.outputs, self.max_batch_size > 0))
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTensor:
+    """One output: ``data`` is row-major; BYTES elements stay length-prefixed as on the wire."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The server answered; the execution is over."""
+
+    outputs: tuple[OutputTensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """
+    The server said no, or the connection broke.
+
+    :ivar is_over: the server itself reported the end. False for a broken connection or any
+        failure of the transport after the request may have been sent.
+    """
+
+    detail: str
+    is_over: bool
+
+
+Outcome = Answered | Failed
+
+
+class InputSlot(Protocol):
+    """Memory for the inputs of one inference; shared with the server or private."""
+
+    def allocate(self, name: str, shape: Sequence[int], datatype: str) -> NDArray[np.generic]:
+        """
+        Give the array that the encoder fills for one input tensor.
+
+        :param datatype: KServe v2 name of a fixed-size type; BYTES is refused with ValueError.
+        :returns: a C-contiguous array of that shape; its content is undefined.
+        """
+
+    def put_bytes(self, name: str, shape: Sequence[int], elements: Sequence[bytes]) -> None:
+        """Add a BYTES tensor; always sent inline."""
+
+
+class Backend(Protocol):
+    """One inference server."""
+
+    def connect(self, *, timeout_s: float) -> str:
+        """
+        Reach the server and say its name and version.
+
+        :raises BackendUnavailable: within ``timeout_s``; the object may be used again.
+        """
+
+    def inspect(self, backend_model: str, *, timeout_s: float) -> ModelSignature:
+        """
+        Describe a model that is ready.
+
+        :raises BackendUnavailable: the model is unknown, not ready, or the server is gone.
+        """
+
+    def open_stream(self, stream: str, *, slots: int, transport: str) -> None:
+        """Prepare input memory: ``transport`` is ``shm``, ``copy`` or ``auto``."""
+
+    def acquire(self, stream: str, request_id: int) -> InputSlot:
+        """
+        Reserve an input slot for a request.
+
+        :raises NoFreeSlot: all are taken.
+        """
+
+    def release(self, request_id: int) -> None:
+        """Give the slot back: the execution is over or never began. Unknown ids are ignored."""
+
+    def infer(self, request_id: int, backend_model: str, slot: InputSlot,
+              on_end: Callable[[Outcome], None]) -> None:
+        """Send without waiting. Faults of the server arrive through ``on_end``, never here."""
+
+    def close(self) -> None:
+        """Unregister and free everything; bounded in time; idempotent."""

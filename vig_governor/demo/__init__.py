@@ -1,0 +1,1 @@
+"""The demo: a real server, real models, real video, supervised."""
