@@ -1,0 +1,285 @@
+"""
+The actor: one thread that owns the scheduler, feeds it events and carries out its actions.
+
+Rules. Nobody else touches the scheduler. The thread never waits for anything but its own
+condition on the steady clock: it hands dispatches to the dispatcher's threads and results to
+the sink. Every accepted request is ended towards the sink exactly once, also when the
+scheduler, the encoder or the sink itself raises. Knows nothing of ROS.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+import logging
+import threading
+from typing import Any, TypeVar
+
+from vig_core.actions import Action, Dispatch, ReleaseInput, Terminate
+from vig_core.errors import RefusedEvent
+from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
+                             DrainExpired, DrainStarted, Event, RequestArrived, Woke)
+from vig_core.request import Reason
+from vig_core.units import NS_PER_MS, NS_PER_S
+
+from vig_governor.backend.base import OutputTensor
+from vig_governor.ports import Clock, Payload, Scheduling, Sending, Sink
+from vig_governor.timing import Timings
+
+_log = logging.getLogger(__name__)
+_T = TypeVar('_T')
+_PAUSE_AFTER_FAILURE_NS = 100 * NS_PER_MS
+
+
+class ActorStopped(RuntimeError):
+    """A question was put to an actor whose thread has ended."""
+
+
+class Actor:
+    """
+    Feeds one scheduler for the time between activation and deactivation.
+
+    :param scheduler: owned by the actor's thread from ``start`` to ``stop``.
+    :param sending: takes dispatches; its completions come back through ``post``.
+    """
+
+    def __init__(self, scheduler: Scheduling, *, clock: Clock, sending: Sending,
+                 sink: Sink) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._sending = sending
+        self._sink = sink
+        self._condition = threading.Condition()
+        self._inbox: deque[tuple[Any, Any]] = deque()
+        self._open: dict[int, Payload] = {}
+        self._now_ns = 0
+        self._quiet_until_ns = 0
+        self._is_accepting = True
+        self._must_end = False
+        self.decision_ns = Timings()
+        self.wakeup_lateness_ns = Timings()
+        self._thread = threading.Thread(target=self._run, name='vig-actor', daemon=True)
+
+    def start(self) -> None:
+        """Begin to take events."""
+        self._thread.start()
+
+    def post(self, event: Event, payload: Any = None) -> None:
+        """
+        Hand over one fact, from any thread, without waiting.
+
+        :param payload: a :class:`Payload` with ``RequestArrived``, the output tensors with
+            ``BackendCompleted``. An answer that comes after the end frees its input memory.
+        """
+        with self._condition:
+            if self._is_accepting:
+                self._inbox.append((event, payload))
+                self._condition.notify()
+                return
+        self._release_if_over(event)
+
+    def ask(self, question: Callable[[], _T], *, timeout_s: float = 1.0) -> _T:
+        """
+        Run ``question`` on the actor's thread between two events and give its answer.
+
+        :raises ActorStopped: when the actor has ended.
+        :raises TimeoutError: when no answer came in time.
+        """
+        if threading.current_thread() is self._thread:
+            return question()
+        answer: Future[_T] = Future()
+        with self._condition:
+            if not self._is_accepting or not self._thread.is_alive():
+                raise ActorStopped('the actor is not running')
+            self._inbox.append((question, answer))
+            self._condition.notify()
+        return answer.result(timeout_s)
+
+    def snapshot(self, *, timeout_s: float = 1.0) -> Any:
+        """Give the scheduler's counters, computed on the actor's thread; raises as ``ask``."""
+        return self.ask(lambda: self._scheduler.snapshot(now_ns=self._tick()),
+                        timeout_s=timeout_s)
+
+    def cancel(self, is_meant: Callable[[int, Payload], bool], detail: str) -> int:
+        """
+        Withdraw every open request for which ``is_meant(request_id, payload)`` holds.
+
+        :returns: how many of them ended by it; raises as ``ask``.
+        """
+        def withdraw() -> int:
+            meant = [request_id for request_id, payload in self._open.items()
+                     if is_meant(request_id, payload)]
+            for request_id in meant:
+                self._step(CancelRequested(request_id, detail), None)
+            return sum(request_id not in self._open for request_id in meant)
+        return self.ask(withdraw)
+
+    def drain(self, *, deadline_s: float) -> bool:
+        """
+        Take no new work, let what was accepted end, and stop; every request is ended then.
+
+        :param deadline_s: how long running work may take; the rest ends ``cancelled``.
+        :returns: whether everything ended by itself.
+        """
+        self.post(DrainStarted())
+        is_clean = self._wait_until_all_ended(deadline_s)
+        if not is_clean:
+            self.post(DrainExpired(f'still running {deadline_s:g} s after the drain began'))
+            self._wait_until_all_ended(1.0)
+        self.stop()
+        return is_clean
+
+    def stop(self) -> None:
+        """End the thread; what is still open ends ``cancelled``. Bounded and idempotent."""
+        with self._condition:
+            self._must_end = True
+            self._condition.notify_all()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(timeout=5.0)
+
+    @property
+    def open_requests(self) -> int:
+        """How many accepted requests have not been ended yet."""
+        return len(self._open)
+
+    def _wait_until_all_ended(self, timeout_s: float) -> bool:
+        with self._condition:
+            return self._condition.wait_for(
+                lambda: not (self._inbox or self._open) or not self._thread.is_alive(),
+                timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            if not self._inbox:
+                self._sleep()
+            with self._condition:
+                if not self._inbox and self._must_end:
+                    self._is_accepting = False
+                    break
+                item: Any
+                item, payload = self._inbox.popleft() if self._inbox else (Woke(), None)
+            if isinstance(payload, Future):
+                self._answer(item, payload)
+            else:
+                self._step(item, payload)
+            del item, payload
+        for request_id in list(self._open):
+            self._end_by_hand(request_id, Reason.CANCELLED, 'the governor stopped')
+        with self._condition:
+            self._condition.notify_all()
+
+    def _sleep(self) -> None:
+        wakeup_ns = self._next_wakeup_ns()
+        with self._condition:
+            self._condition.notify_all()
+            while not self._inbox and not self._must_end:
+                if wakeup_ns is None:
+                    self._condition.wait()
+                    continue
+                left_ns = wakeup_ns - self._clock.now_ns()
+                if left_ns <= 0:
+                    self.wakeup_lateness_ns.add(-left_ns)
+                    return
+                self._condition.wait(left_ns / NS_PER_S)
+
+    def _next_wakeup_ns(self) -> int | None:
+        try:
+            wakeup_ns = self._scheduler.next_wakeup_ns()
+        except Exception:
+            _log.exception('the scheduler failed to say when to wake up')
+            wakeup_ns = self._tick() + _PAUSE_AFTER_FAILURE_NS
+        return None if wakeup_ns is None else max(wakeup_ns, self._quiet_until_ns)
+
+    def _tick(self) -> int:
+        self._now_ns = max(self._now_ns, self._clock.now_ns())
+        return self._now_ns
+
+    def _answer(self, question: Callable[[], Any], answer: 'Future[Any]') -> None:
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(question())
+        except Exception as error:
+            answer.set_exception(error)
+
+    def _step(self, event: Event, payload: Any) -> None:
+        if isinstance(event, RequestArrived):
+            self._open[event.request_id] = payload
+        now_ns = self._tick()
+        try:
+            actions = self._scheduler.handle(event, now_ns=now_ns)
+        except RefusedEvent as error:
+            self._refused(event, error)
+            return
+        except Exception:
+            _log.exception('the scheduler failed on %s; its request ends', event)
+            self._failed(event)
+            return
+        finally:
+            self.decision_ns.add(self._clock.now_ns() - now_ns)
+        answered = event.request_id if isinstance(event, BackendCompleted) else None
+        endings: list[Terminate] = []
+        for action in actions:
+            try:
+                self._carry_out(action, endings)
+            except Exception:
+                _log.exception('could not carry out %s', action)
+        # The server works already while the clients are told.
+        for ending in endings:
+            self._end(ending, payload or () if ending.request_id == answered else ())
+
+    def _carry_out(self, action: Action, endings: list[Terminate]) -> None:
+        if isinstance(action, Terminate):
+            endings.append(action)
+            if not action.holds_input:
+                self._sending.release(action.request_id)
+        elif isinstance(action, ReleaseInput):
+            self._sending.release(action.request_id)
+        else:
+            if isinstance(action, Dispatch):
+                payload = self._open.get(action.request_id)
+                if payload is None:
+                    self.post(DispatchRefused(action.request_id, Reason.CANCELLED,
+                                              'the request was already ended'))
+                    return
+                self._sending.submit(action, payload)
+            self._sink.on_decided(action)
+
+    def _end(self, action: Terminate, outputs: tuple[OutputTensor, ...]) -> None:
+        payload = self._open.pop(action.request_id, None)
+        if payload is None:
+            return
+        try:
+            self._sink.on_terminated(action, payload, outputs)
+        except Exception:
+            _log.exception('could not report the end of request %d (%s)',
+                           action.request_id, action.reason.value)
+
+    def _end_by_hand(self, request_id: int, reason: Reason, detail: str) -> None:
+        payload = self._open.get(request_id)
+        if payload is not None:
+            self._end(Terminate(
+                request_id=request_id, stream=payload.stream, model='', variant_id=None,
+                reason=reason, detail=detail, age_ns=0, queue_wait_ns=0, holds_input=True), ())
+
+    def _refused(self, event: Event, error: RefusedEvent) -> None:
+        if isinstance(event, RequestArrived):
+            _log.error('request %d of stream %s refused: %s', event.request_id, event.stream,
+                       error)
+            self._end_by_hand(event.request_id, Reason.CAPACITY, str(error))
+        elif not isinstance(event, CancelRequested):
+            # An answer to a request whose end was already proven otherwise.
+            _log.info('%s came too late to matter: %s', event, error)
+            self._release_if_over(event)
+
+    def _failed(self, event: Event) -> None:
+        self._quiet_until_ns = self._now_ns + _PAUSE_AFTER_FAILURE_NS
+        request_id = getattr(event, 'request_id', None)
+        if request_id is not None:
+            self._end_by_hand(request_id, Reason.BACKEND_FAILED,
+                              'internal error of the governor; its log has the traceback')
+            self._release_if_over(event)
+
+    def _release_if_over(self, event: Event) -> None:
+        if (isinstance(event, BackendCompleted | DispatchRefused)
+                or isinstance(event, BackendFailed) and event.is_over):
+            self._sending.release(event.request_id)

@@ -1,0 +1,67 @@
+"""What the actor needs of its neighbours, as protocols; it knows no concrete one of them."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from vig_core.actions import Action, Defer, Dispatch, ReportOverload, Terminate
+from vig_core.events import Event
+
+from vig_governor.backend.base import OutputTensor
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """
+    What travels beside a request id: the message, which the governor never changes.
+
+    :ivar stream: the binding it came through.
+    :ivar message: the message by reference; dropped when the request ends.
+    """
+
+    stream: str
+    message: Any
+
+
+class Scheduling(Protocol):
+    """What the actor needs of ``vig_core.scheduler.Scheduler``."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing runs."""
+
+    def handle(self, event: Event, *, now_ns: int) -> tuple[Action, ...]:
+        """Take one fact and say what follows."""
+
+    def next_wakeup_ns(self) -> int | None:
+        """Say when to look again without an event."""
+
+    def snapshot(self, *, now_ns: int) -> Any:
+        """Freeze the counters."""
+
+
+class Clock(Protocol):
+    """The scheduling clock."""
+
+    def now_ns(self) -> int:
+        """Tell the present on the monotonic scheduling clock."""
+
+
+class Sending(Protocol):
+    """What the actor needs of the dispatcher; neither call waits."""
+
+    def submit(self, action: Dispatch, payload: Payload) -> None:
+        """Encode and send, elsewhere."""
+
+    def release(self, request_id: int) -> None:
+        """Let the request's input memory be used again."""
+
+
+class Sink(Protocol):
+    """Where decisions go; called on the actor's thread, in order, and must not wait."""
+
+    def on_terminated(self, action: Terminate, payload: Payload,
+                      outputs: tuple[OutputTensor, ...]) -> None:
+        """Tell the client how its request ended; ``outputs`` are there after an answer."""
+
+    def on_decided(self, action: Dispatch | Defer | ReportOverload) -> None:
+        """Take note of a decision that ends nothing."""
