@@ -1,0 +1,308 @@
+"""
+Start and stop a real Triton from its Python package, on the loopback interface only.
+
+Tests, demo and benchmarks use it; a robot normally has a server of its own. The package brings
+the ``tritonserver`` binary and the Python backend; this module links the backend folder together,
+gives the server the library path of its interpreter, and sees to it that neither the server nor
+its memory outlives us: a watcher shell kills the server's process group when our end of a pipe
+closes, whatever ended us. (``PR_SET_PDEATHSIG`` would tie the server to the *thread* that started
+it, and needs code between fork and exec.)
+"""
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from vig_core.errors import VigError
+
+VENV_VARIABLE = 'VIG_TRITON_VENV'
+DEFAULT_VENV = Path('.vig') / 'triton'
+LOOPBACK = '127.0.0.1'
+
+_FIND_PACKAGE = ('import sysconfig, sys; print(sysconfig.get_path("purelib")); '
+                 'print(sysconfig.get_config_var("LIBDIR")); '
+                 'print("%d.%d" % sys.version_info[:2])')
+_WATCH = ('read -r _; kill -TERM -- "-$1" 2>/dev/null || exit 0; '
+          'sleep 5; kill -KILL -- "-$1" 2>/dev/null; rm -rf -- "$2"; rm -f -- "/dev/shm/$3"*')
+_LOG_TAIL_LINES = 12
+_SHARED_MEMORY = Path('/dev/shm')
+
+
+class TritonServerError(VigError):
+    """The server is not installed, did not start, or ended; says why and what would help."""
+
+
+def find_venv(venv: Path | None = None) -> Path:
+    """
+    Find the environment that holds Triton: the argument, ``VIG_TRITON_VENV``, ``.vig/triton``.
+
+    :raises TritonServerError: there is none; the sentence names the command that makes it.
+    """
+    chosen = venv or Path(os.environ.get(VENV_VARIABLE) or DEFAULT_VENV)
+    if not (chosen / 'bin' / 'python').exists():
+        raise TritonServerError(
+            f'no Triton environment at {chosen}: run `make setup` in the project, or name one '
+            f'with the environment variable {VENV_VARIABLE}')
+    return chosen.absolute()
+
+
+def free_port() -> int:
+    """Name a TCP port of the loopback interface that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+class TritonServer:
+    """
+    One server process; a context manager.
+
+    :param model_repository: one folder with models, or several.
+    :param grpc_port: 0 picks a free one at each first start; it stays the same afterwards.
+    :param load: load exactly these models (explicit model control: more can be loaded and
+        unloaded later); ``None`` loads all.
+    :param rate_limiter: honour the rate limiter of the models' configuration.
+    :param arguments: further options of ``tritonserver``, as written on its command line.
+    :param environment: further variables for the server and its models.
+    :param log: file that receives all output; ``None`` keeps it in the private work folder,
+        which ends with the server.
+    :param wrapper: command that executes the server, for example ``('taskset', '-c', '1')``.
+    :param wait_for: models whose readiness ends the start; empty waits for the whole server.
+    """
+
+    def __init__(self, model_repository: Path | Sequence[Path], *, venv: Path | None = None,
+                 grpc_port: int = 0, http_port: int = 0, load: Sequence[str] | None = None,
+                 rate_limiter: bool = False, arguments: Sequence[str] = (),
+                 environment: Mapping[str, str] | None = None, log: Path | None = None,
+                 wrapper: Sequence[str] = (), wait_for: Sequence[str] = ()) -> None:
+        repositories = ([model_repository] if isinstance(model_repository, Path)
+                        else model_repository)
+        self._repositories = [repository.absolute() for repository in repositories]
+        self._venv = find_venv(venv)
+        self._are_ports_ours = not grpc_port and not http_port
+        self._grpc_port = grpc_port
+        self._http_port = http_port
+        self._load = load
+        self._rate_limiter = rate_limiter
+        self._arguments = tuple(arguments)
+        self._environment = dict(environment or {})
+        self._given_log = log
+        self._log: Path | None = None
+        self._region_prefix = ''
+        self._wrapper = tuple(wrapper)
+        self._wait_for = tuple(wait_for)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watcher: subprocess.Popen[bytes] | None = None
+        self._work: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def grpc_endpoint(self) -> str:
+        """Where clients connect, ``host:port``."""
+        return f'{LOOPBACK}:{self._grpc_port}'
+
+    @property
+    def http_endpoint(self) -> str:
+        """Where health and statistics can be read with a browser, ``host:port``."""
+        return f'{LOOPBACK}:{self._http_port}'
+
+    @property
+    def pid(self) -> int:
+        """
+        Process id of the running server.
+
+        :raises TritonServerError: it is not running.
+        """
+        if self._process is None:
+            raise TritonServerError('the Triton server is not running')
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process exists; says nothing about its models."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, *, timeout_s: float = 60.0) -> None:
+        """
+        Start the server and wait until all its models are ready.
+
+        :raises TritonServerError: it ended, or was not ready in time; nothing is left behind.
+        """
+        if self._process is not None:
+            self.stop()
+        for attempt in range(3):
+            if self._are_ports_ours and (attempt or not self._grpc_port):
+                self._grpc_port, self._http_port = free_port(), free_port()
+            self._http_port = self._http_port or free_port()
+            self._grpc_port = self._grpc_port or free_port()
+            self._launch()
+            try:
+                self._wait_ready(timeout_s)
+                return
+            except TritonServerError as error:
+                self.stop()
+                if not self._are_ports_ours or 'already in use' not in str(error):
+                    raise
+            except BaseException:
+                self.stop()
+                raise
+        raise TritonServerError('no free TCP port could be kept for the Triton server')
+
+    def stop(self, *, timeout_s: float = 15.0) -> None:
+        """Ask the server to finish what runs, wait, and kill it if it does not; idempotent."""
+        process, self._process = self._process, None
+        if process is not None:
+            _signal_group(process.pid, signal.SIGCONT)
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout_s)
+            self._reap(process)
+
+    def kill(self) -> None:
+        """End the server without a farewell, as a crash would; ``start`` works again."""
+        process, self._process = self._process, None
+        if process is not None:
+            self._reap(process)
+
+    def pause(self) -> None:
+        """Stop the server and its models from running (SIGSTOP) until ``resume``."""
+        _signal_group(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused server run on."""
+        _signal_group(self.pid, signal.SIGCONT)
+
+    def log_tail(self) -> str:
+        """Return the last lines that the server wrote, or an empty text."""
+        if self._log is None or not self._log.exists():
+            return ''
+        lines = self._log.read_text(errors='replace').splitlines()
+        return '\n'.join(lines[-_LOG_TAIL_LINES:])
+
+    def __enter__(self) -> 'TritonServer':
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _launch(self) -> None:
+        package, library_folder, version = _interpreter_facts(self._venv)
+        self._work = tempfile.TemporaryDirectory(prefix='vig-triton-')
+        work = Path(self._work.name)
+        self._log = self._given_log or work / 'server.log'
+        self._region_prefix = f'vig_server_{os.getpid()}_{os.urandom(4).hex()}_'
+        backends = _link_backends(package, version, work / 'backends')
+        environment = {
+            **os.environ, **self._environment,
+            'PATH': f'{self._venv / "bin"}{os.pathsep}{os.environ.get("PATH", "")}',
+            'LD_LIBRARY_PATH': library_folder}
+        for name in ('PYTHONPATH', 'PYTHONHOME', 'VIRTUAL_ENV'):
+            environment.pop(name, None)
+        with open(self._log, 'ab') as log:
+            self._process = subprocess.Popen(
+                [*self._wrapper, str(package / 'bin' / 'tritonserver'), *self._options(backends)],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment,
+                start_new_session=True)
+        self._watcher = subprocess.Popen(
+            ['sh', '-c', _WATCH, 'sh', str(self._process.pid), str(work), self._region_prefix],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True)
+
+    def _options(self, backends: Path) -> list[str]:
+        options = [f'--model-repository={path}' for path in self._repositories]
+        options += [f'--backend-directory={backends}',
+                    f'--grpc-address={LOOPBACK}', f'--grpc-port={self._grpc_port}',
+                    f'--http-address={LOOPBACK}', f'--http-port={self._http_port}',
+                    '--allow-metrics=false',
+                    f'--backend-config=python,shm-region-prefix-name={self._region_prefix}']
+        if self._load is not None:
+            options.append('--model-control-mode=explicit')
+            options += [f'--load-model={name}' for name in self._load]
+        if self._rate_limiter:
+            options.append('--rate-limit=execution_count')
+        return [*options, *self._arguments]
+
+    def _wait_ready(self, timeout_s: float) -> None:
+        process = self._process
+        assert process is not None
+        deadline = time.monotonic() + timeout_s
+        pause = threading.Event()
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise TritonServerError(f'the Triton server ended with code {process.returncode} '
+                                        f'while starting:\n{self.log_tail()}')
+            if self._is_ready():
+                return
+            pause.wait(0.05)
+        raise TritonServerError(f'the Triton server was not ready within {timeout_s:.0f} s:\n'
+                                f'{self.log_tail()}')
+
+    def _is_ready(self) -> bool:
+        if self._wait_for:
+            return all(self._says_yes(f'/v2/models/{name}/ready') for name in self._wait_for)
+        return self._says_yes('/v2/health/ready')
+
+    def _says_yes(self, path: str) -> bool:
+        connection = http.client.HTTPConnection(LOOPBACK, self._http_port, timeout=1.0)
+        try:
+            connection.request('GET', path)
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _reap(self, process: subprocess.Popen[bytes]) -> None:
+        _signal_group(process.pid, signal.SIGKILL)
+        process.wait()
+        if self._watcher is not None:
+            self._watcher.kill()
+            self._watcher.wait()
+            assert self._watcher.stdin is not None
+            self._watcher.stdin.close()
+            self._watcher = None
+        for region in _SHARED_MEMORY.glob(f'{self._region_prefix}*'):
+            region.unlink(missing_ok=True)
+        if self._work is not None:
+            self._work.cleanup()
+            self._work = None
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def _interpreter_facts(venv: Path) -> tuple[Path, str, str]:
+    answer = subprocess.run([str(venv / 'bin' / 'python'), '-c', _FIND_PACKAGE],
+                            capture_output=True, text=True, timeout=30, check=False)
+    facts = answer.stdout.split('\n')
+    package = Path(facts[0]) / 'pytriton' / 'tritonserver'
+    if answer.returncode != 0 or not (package / 'bin' / 'tritonserver').exists():
+        raise TritonServerError(
+            f'{venv} holds no Triton server (package nvidia-pytriton): run `make setup`')
+    return package, facts[1], facts[2]
+
+
+def _link_backends(package: Path, version: str, folder: Path) -> Path:
+    stub = package / 'python_backend_stubs' / version / 'triton_python_backend_stub'
+    if not stub.exists():
+        raise TritonServerError(f'the Triton package has no Python backend for Python {version}')
+    target = folder / 'python'
+    target.mkdir(parents=True)
+    for file in (package / 'backends' / 'python').iterdir():
+        if file.name != '__pycache__':
+            (target / file.name).symlink_to(file)
+    (target / stub.name).symlink_to(stub)
+    return folder
