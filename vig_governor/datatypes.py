@@ -37,8 +37,9 @@ def numpy_dtype(datatype: str) -> np.dtype[np.generic]:
     try:
         return DTYPES[datatype]
     except KeyError:
-        known = 'no numpy type' if datatype in NAMES else 'no KServe v2 datatype'
-        raise ValueError(f'{datatype!r} is {known}; arrays exist for {", ".join(DTYPES)}') from None
+        known = 'without a numpy type' if datatype in NAMES else 'no KServe v2 datatype'
+        raise ValueError(
+            f'{datatype!r} is {known}; arrays exist for {", ".join(DTYPES)}') from None
 
 
 def datatype_of(dtype: np.dtype[np.generic] | type[np.generic]) -> str:
