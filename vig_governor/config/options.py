@@ -1,0 +1,82 @@
+"""What the shell needs of a loaded file: options of the backend, and the whole of it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from vig_core.model import System
+
+from vig_governor.config.schema import VigFile
+from vig_governor.config.streams import StreamBinding
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityOptions:
+    """
+    How to speak to the server. Paths are absolute or relative to the working directory.
+
+    :ivar root_certificates: PEM; any of the three PEM files switches TLS on.
+    :ivar token_file: file that holds one bearer token.
+    """
+
+    root_certificates: str | None = None
+    private_key: str | None = None
+    certificate_chain: str | None = None
+    token_file: str | None = None
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.root_certificates is not None or self.certificate_chain is not None
+
+
+@dataclass(frozen=True, slots=True)
+class BackendOptions:
+    """
+    The block ``backend`` as far as it is not the scheduler's.
+
+    :ivar endpoint: ``host:port`` of the gRPC service.
+    :ivar inference_timeout_ns: when an inference counts as hanging.
+    :ivar drain_deadline_ns: how long running work may finish at deactivation.
+    :ivar model_repository: the server's model folder, if it is visible here.
+    :ivar is_strict: whether models and streams that no contract names are refused.
+    :ivar shm_key_prefix: with its leading slash.
+    """
+
+    endpoint: str = '127.0.0.1:8001'
+    inference_timeout_ns: int = 5_000_000_000
+    drain_deadline_ns: int = 20_000_000_000
+    model_repository: str | None = None
+    is_strict: bool = False
+    security: SecurityOptions = SecurityOptions()
+    shm_key_prefix: str = '/vig_'
+    max_shm_regions: int = 256
+
+
+@dataclass(frozen=True)
+class Config:
+    """
+    One valid file, resolved.
+
+    :ivar notices: what the operator should know and that stops nothing, one sentence each.
+    :ivar unprofiled: ``(model, variant)`` without a profile. They carry a placeholder as slow as
+        their deadline in ``system``; nothing may plan with it, see ``require_profiles``.
+    :ivar file: the file classes, with everything that only tools read (manifests, cooperative).
+    :ivar source: the path as it was given.
+    :ivar digest: SHA-256 of the file's bytes, hexadecimal.
+    """
+
+    system: System
+    streams: tuple[StreamBinding, ...]
+    backend: BackendOptions
+    notices: tuple[str, ...]
+    unprofiled: tuple[tuple[str, str], ...]
+    file: VigFile
+    source: str
+    digest: str
+
+    @cached_property
+    def backend_models(self) -> tuple[str, ...]:
+        """Every model of the server that a variant names, once, in declared order."""
+        return tuple(dict.fromkeys(variant.backend_model
+                                   for model in self.system.models.values()
+                                   for variant in model.variants))

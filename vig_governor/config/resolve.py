@@ -1,0 +1,263 @@
+"""
+File classes to core values.
+
+Rules of the core stay in the core; here are those that only a file can break.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from vig_core import units
+from vig_core.contract import (
+    Contract, Criticality, DeliveryBoundary, DeliverySemantics, Evidence, MissBudget, Overflow,
+    QueuePolicy,
+)
+from vig_core.errors import ContractError
+from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
+
+from vig_governor.config.options import BackendOptions, SecurityOptions
+from vig_governor.config.problems import Findings, Path
+from vig_governor.config.schema import Backend
+from vig_governor.config.schema_model import ContractBlock, Extension, ModelBlock, VariantBlock
+from vig_governor.config.translate import nearest
+
+_KEY_OF_FIELD: dict[str, Path] = {
+    'deadline': ('deadline_ms',), 'max_age': ('max_age_ms',), 'period': ('period_ms',),
+    'variant_dwell': ('variant_dwell_ms',),
+    'consumer_period': ('extension', 'consumer_period_ms'),
+    'phase': ('extension', 'phase_ms'),
+    'release_jitter': ('extension', 'release_jitter_ms'),
+    'miss_budget': ('extension', 'miss_budget'),
+    'approved_variants': ('extension', 'approved_variants'),
+}
+"""Where the fields of ``vig_core.contract.Contract`` stand below ``contract`` in the file."""
+
+_ENDPOINT = re.compile(r'(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+):(\d{1,5})\Z')
+
+
+def resolve_model(name: str, block: ModelBlock, findings: Findings) -> Model:
+    """Resolve one model; problems go to ``findings`` and the result then only stands in."""
+    at: Path = ('models', name)
+    contract = _contract(block.contract, at, findings)
+    variants = tuple(_variant(one, block, (*at, 'variants', index), contract, findings)
+                     for index, one in enumerate(block.variants))
+    kept = {variant.variant_id: variant for variant in variants}
+    try:
+        model = Model(
+            name=name, criticality=Criticality[block.class_name.upper()], contract=contract,
+            variants=variants, policy=QueuePolicy(block.queue.policy),
+            capacity=block.queue.capacity, overflow=Overflow(block.queue.overflow),
+            is_stateful=block.stateful)
+    except ContractError as error:
+        findings.refuse(('models', *error.path), error.reason)
+        return Model(name=name, criticality=Criticality[block.class_name.upper()],
+                     contract=Contract(deadline_ns=contract.deadline_ns),
+                     variants=tuple(kept.values()))
+    _check_variants(model, at, findings)
+    _notice_timing(model, block, at, findings)
+    return model
+
+
+def resolve_system(backend: Backend, models: Mapping[str, Model], names: list[str],
+                   findings: Findings) -> System:
+    """
+    Resolve what the scheduler must know besides the models.
+
+    :param names: every model that the file names, the broken ones included.
+    """
+    pairs = set()
+    for index, pair in enumerate(backend.no_corun):
+        at: Path = ('backend', 'no_corun', index)
+        for position, name in enumerate(pair):
+            if name not in names:
+                findings.refuse((*at, position), f'is no model; {nearest(name, names)}')
+        if pair[0] == pair[1]:
+            findings.refuse(at, f'names {pair[0]} twice; a pair needs two different models')
+        if pair[0] in models and pair[1] in models and pair[0] != pair[1]:
+            pairs.add(frozenset(pair))
+    try:
+        return System(
+            models=MappingProxyType(dict(models)), slots=backend.slots,
+            pipelining_depth=backend.pipelining_depth, no_corun=frozenset(pairs),
+            interference_ns=MappingProxyType(_interference(backend, models, names, findings)),
+            margin_percent=backend.safety_margin_percent,
+            inference_timeout_ns=units.ms(backend.inference_timeout_ms),
+            max_inflight_bytes=backend.max_inflight_mib * 1024 * 1024,
+            is_miss_aware=backend.miss_aware_policy)
+    except ContractError as error:
+        findings.refuse(error.path, error.reason)
+        return System(models=MappingProxyType(dict(models)))
+
+
+def resolve_backend(backend: Backend, folder: str, findings: Findings, *,
+                    must_exist: bool) -> BackendOptions:
+    """
+    Resolve how the server is reached.
+
+    :param folder: relative paths of the file start here.
+    :param must_exist: whether the named certificates must be there now.
+    """
+    check_endpoint(backend.grpc_endpoint, ('backend', 'grpc_endpoint'), findings)
+    at: Path = ('backend', 'security')
+    paths: dict[str, str | None] = {}
+    for key in ('root_certificates', 'private_key', 'certificate_chain', 'token_file'):
+        value = getattr(backend.security, key) if backend.security else None
+        paths[key] = None if value is None else os.path.join(folder, os.path.expanduser(value))
+        if must_exist and value is not None and not os.path.isfile(paths[key] or ''):
+            findings.refuse((*at, key), 'there is no such file; relative paths start at the '
+                            'folder of this configuration')
+    for one, other in (('private_key', 'certificate_chain'), ('certificate_chain', 'private_key')):
+        if paths[one] is not None and paths[other] is None:
+            findings.refuse((*at, one), f'needs {other} beside it: a key and its certificate '
+                                        'belong together')
+    options = SecurityOptions(**paths)
+    if options.token_file is not None and not options.uses_tls:
+        findings.notice((*at, 'token_file'), 'the token travels unencrypted without '
+                        'root_certificates')
+    defaults = BackendOptions()
+    return BackendOptions(
+        endpoint=backend.grpc_endpoint,
+        inference_timeout_ns=units.ms(backend.inference_timeout_ms),
+        drain_deadline_ns=units.seconds(backend.drain_deadline_s),
+        model_repository=backend.model_repository, is_strict=backend.trust == 'strict',
+        security=options,
+        shm_key_prefix=(backend.security.shm_key_prefix if backend.security
+                        else defaults.shm_key_prefix),
+        max_shm_regions=(backend.security.max_shm_regions if backend.security
+                         else defaults.max_shm_regions))
+
+
+def check_endpoint(endpoint: str, at: Path, findings: Findings) -> None:
+    """Refuse what is not ``host:port``; notice the port of the HTTP service."""
+    match = _ENDPOINT.match(endpoint)
+    if match is None or not 1 <= int(match[2]) <= 65535:
+        bare = endpoint.partition('://')[2]
+        hint = f'; write {bare}' if bare and _ENDPOINT.match(bare) else ''
+        findings.refuse(at, f'must be host:port, for example 127.0.0.1:8001{hint}')
+    elif match[2] == '8000':
+        findings.notice(at, 'port 8000 is usually Triton\'s HTTP service; gRPC is 8001')
+
+
+def _contract(block: ContractBlock, model_at: Path, findings: Findings) -> Contract:
+    at = (*model_at, 'contract')
+    extension = block.extension or Extension(version=1)
+    budget = None
+    if extension.miss_budget is not None:
+        try:
+            budget = MissBudget(**extension.miss_budget.model_dump())
+        except ContractError as error:
+            findings.refuse((*at, 'extension', *error.path), error.reason)
+    consumer_period = extension.consumer_period_ms
+    try:
+        return Contract(
+            deadline_ns=units.ms(block.deadline_ms),
+            max_age_ns=None if block.max_age_ms is None else units.ms(block.max_age_ms),
+            period_ns=None if block.period_ms is None else units.ms(block.period_ms),
+            min_quality=block.min_quality, variant_dwell_ns=units.ms(block.variant_dwell_ms),
+            release_jitter_ns=units.ms(extension.release_jitter_ms),
+            consumer_period_ns=None if consumer_period is None else units.ms(consumer_period),
+            phase_ns=units.ms(extension.phase_ms),
+            require_new_sample_each_cycle=extension.require_new_sample_each_cycle,
+            miss_budget=budget,
+            approved_variants=(None if extension.approved_variants is None
+                               else tuple(extension.approved_variants)),
+            delivery_boundary=DeliveryBoundary(extension.delivery_boundary),
+            delivery_semantics=DeliverySemantics(extension.delivery_semantics),
+            evidence_required=Evidence(extension.evidence_required),
+            minimum_background_progress_percent=extension.minimum_background_progress_pct,
+            contract_version=extension.contract_version)
+    except ContractError as error:
+        path = _KEY_OF_FIELD.get(error.path[0], error.path[:1]) + error.path[1:]
+        findings.refuse((*at, *path), error.reason.replace('needs consumer_period:',
+                                                           'needs consumer_period_ms:'))
+        return Contract(deadline_ns=max(1, units.ms(block.deadline_ms)))
+
+
+def _variant(block: VariantBlock, model: ModelBlock, at: Path, contract: Contract,
+             findings: Findings) -> Variant:
+    placeholder = RuntimeProfile(p50_ns=contract.deadline_ns, p99_ns=contract.deadline_ns)
+    profile = placeholder
+    if block.profile is not None:
+        p95 = block.profile.p95_us
+        try:
+            profile = RuntimeProfile(
+                p50_ns=units.us(block.profile.p50_us), p99_ns=units.us(block.profile.p99_us),
+                p95_ns=None if p95 is None else units.us(p95))
+        except ContractError as error:
+            findings.refuse((*at, 'profile'), error.reason)
+    return Variant(
+        variant_id=block.id, backend_model=block.backend_model, profile=profile,
+        quality=block.quality.value, quality_source=QualitySource(block.quality.source),
+        signature='' if model.io_signature is None else model.io_signature.model_dump_json())
+
+
+def _check_variants(model: Model, at: Path, findings: Findings) -> None:
+    for index, (one, other) in enumerate(zip(model.variants, model.variants[1:]), 1):
+        if other.quality > one.quality:
+            findings.refuse(
+                (*at, 'variants', index, 'quality', 'value'),
+                f'is better than the {one.quality:g} of the variant before it; list the variants '
+                'in falling quality')
+    if not model.usable_variants:
+        findings.refuse(
+            (*at, 'contract', 'min_quality'),
+            f'no variant may run: none is approved and of quality {model.contract.min_quality:g} '
+            'or better; lower min_quality or approve a better variant')
+    if model.reason_against_selection is not None:
+        findings.notice((*at, 'variants'), 'variants are not selected automatically, only '
+                        f'{model.variants[0].variant_id} runs: {model.reason_against_selection}')
+
+
+def _notice_timing(model: Model, block: ModelBlock, at: Path, findings: Findings) -> None:
+    contract = model.contract
+    if contract.max_age_ns is not None and contract.max_age_ns < contract.deadline_ns:
+        findings.notice((*at, 'contract', 'max_age_ms'),
+                        'is shorter than deadline_ms: a result can be worthless before it is '
+                        'late; usually max_age_ms is the larger one')
+    if model.criticality.is_guardable and contract.period_ns is None:
+        findings.notice((*at, 'contract'),
+                        f'class {block.class_name} without period_ms: nothing is kept free for '
+                        'the next arrival; give period_ms')
+    measured = [one.profile for one in block.variants if one.profile is not None]
+    if contract.max_age_ns is not None and len(measured) == len(block.variants) and measured:
+        fastest = min(variant.profile.p50_ns for variant in model.usable_variants or
+                      model.variants)
+        if fastest > contract.max_age_ns:
+            findings.notice((*at, 'contract', 'max_age_ms'),
+                            f'even the fastest variant takes {units.text_ms(fastest)}: every '
+                            'request will end stale')
+    extension = block.contract.extension
+    if extension is None:
+        return
+    if extension.delivery_boundary == 'consumer':
+        findings.notice((*at, 'contract', 'extension', 'delivery_boundary'),
+                        'stored but not enforced: the governor sees its own publication, not '
+                        'the consumer')
+    for key in ('minimum_background_progress_pct', 'max_input_kib', 'max_occupancy_pct'):
+        if getattr(extension, key):
+            findings.notice((*at, 'contract', 'extension', key), 'stored but not enforced')
+
+
+def _interference(backend: Backend, models: Mapping[str, Model], names: list[str],
+                  findings: Findings) -> dict[tuple[str, str], int]:
+    """Spread each pair over the backend models of its two sides."""
+    sides: dict[str, tuple[str, ...]] = {
+        variant.backend_model: (variant.backend_model,)
+        for model in models.values() for variant in model.variants}
+    sides.update({name: tuple(variant.backend_model for variant in models[name].variants)
+                  if name in models else () for name in names})
+    table: dict[tuple[str, str], int] = {}
+    for index, pair in enumerate(backend.interference):
+        at: Path = ('backend', 'interference', index)
+        for key, name in (('victim', pair.victim), ('co_tenant', pair.co_tenant)):
+            if name not in sides:
+                findings.refuse((*at, key), f'is no model; {nearest(name, names)}')
+        if pair.victim == pair.co_tenant:
+            findings.refuse(at, f'{pair.victim} cannot slow itself down; name two models')
+        for victim in sides.get(pair.victim, ()):
+            for co_tenant in sides.get(pair.co_tenant, ()):
+                added = units.us(pair.added_us)
+                table[victim, co_tenant] = max(added, table.get((victim, co_tenant), 0))
+    return table
