@@ -120,6 +120,8 @@ class System:
     """
     Everything the scheduler knows before the first event.
 
+    :ivar streams: stream name -> model name; cycles of these are counted from the start, those
+        of any other stream from its first arrival.
     :ivar slots: execution units of the backend; must equal what the server runs at once.
     :ivar pipelining_depth: extra credits for each slot.
     :ivar no_corun: unordered pairs of model names that must never run together.
@@ -129,6 +131,7 @@ class System:
     """
 
     models: Mapping[str, Model]
+    streams: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     slots: int = 1
     pipelining_depth: int = 0
     no_corun: frozenset[frozenset[str]] = frozenset()
@@ -152,6 +155,11 @@ class System:
                 f'{self.margin_percent} plans with less than was measured; at least 100')
         if self.inference_timeout_ns <= 0:
             raise ContractError(('backend', 'inference_timeout_ms'), 'must be positive')
+        for stream, model in self.streams.items():
+            if model not in self.models:
+                raise ContractError(
+                    ('streams', stream, 'model'),
+                    f'{model!r} is no model; there are {", ".join(sorted(self.models))}')
         for pair in self.no_corun:
             for name in sorted(pair):
                 if name not in self.models:

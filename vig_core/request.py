@@ -56,7 +56,11 @@ TRANSITIONS: dict[tuple[State, Trigger], State] = {
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One accepted request; owned and changed by the scheduler alone."""
+    """
+    One accepted request; owned and changed by the scheduler alone.
+
+    :ivar useless_from_ns: first instant at which starting it is useless; ``None`` for never.
+    """
 
     request_id: int
     model: Model
@@ -67,6 +71,7 @@ class Request:
     sequence: int
     payload_bytes: int
     deadline_at_ns: int
+    useless_from_ns: int | None = None
     state: State = State.WAITING
     variant: Variant | None = None
     dispatched_at_ns: int | None = None

@@ -1,0 +1,99 @@
+"""
+The door: which events contradict the history, and which arrivals end at once.
+
+Rules:
+
+- A refused event (``RefusedEvent``) was never said; a refused arrival is an accepted request
+  that ends at once, with its reason.
+- An arrival whose capture time cannot be believed never becomes "the newest" of anything.
+"""
+
+from collections.abc import Mapping
+
+from vig_core.actions import OverloadState
+from vig_core.contract import Criticality
+from vig_core.errors import RefusedEvent
+from vig_core.events import (BackendCompleted, BackendFailed, DispatchRefused, Event,
+                             ExecutionsProvenOver, RequestArrived, Stamp)
+from vig_core.model import Model
+from vig_core.request import Reason, Request, State
+
+REFUSED_CLASSES: Mapping[OverloadState, frozenset[Criticality]] = {
+    OverloadState.NORMAL: frozenset(),
+    OverloadState.FRESHNESS_PRESSURE: frozenset(),
+    OverloadState.DEGRADED: frozenset(),
+    OverloadState.REJECT_BEST_EFFORT: frozenset({Criticality.BEST_EFFORT}),
+    OverloadState.PROTECTED_ONLY: frozenset({Criticality.BEST_EFFORT, Criticality.NORMAL}),
+}
+"""What each overload state no longer takes in."""
+
+_REASONS_OF_A_REFUSED_DISPATCH = frozenset({Reason.CAPACITY, Reason.BACKEND_FAILED})
+
+
+def check_arrival(event: RequestArrived, *, now_ns: int, last_id: int,
+                  models: Mapping[str, Model], model_of_stream: str | None) -> None:
+    """
+    Refuse an arrival that contradicts the history.
+
+    :param model_of_stream: the model that this stream's name already belongs to, if any.
+    :raises RefusedEvent: it does.
+    """
+    if event.model not in models:
+        raise RefusedEvent(f'{event.model!r} is no model of this system')
+    if event.request_id <= last_id:
+        raise RefusedEvent(f'request id {event.request_id} does not follow {last_id}')
+    if event.generation_ns > now_ns:
+        raise RefusedEvent(f'request {event.request_id} is captured after it arrived')
+    if event.payload_bytes < 0:
+        raise RefusedEvent(f'request {event.request_id} has {event.payload_bytes} bytes')
+    if model_of_stream not in (None, event.model):
+        raise RefusedEvent(f'stream {event.stream!r} belongs to model {model_of_stream!r}')
+
+
+def check_report(event: Event, requests: Mapping[int, Request]) -> None:
+    """
+    Refuse a report about an execution that is not there.
+
+    :raises RefusedEvent: the request is unknown, or not in a state that the report fits.
+    """
+    if isinstance(event, (BackendCompleted, BackendFailed, DispatchRefused)):
+        request = requests.get(event.request_id)
+        if request is None or request.state is State.WAITING:
+            raise RefusedEvent(f'request {event.request_id} is not running')
+    elif isinstance(event, ExecutionsProvenOver):
+        for request_id in event.request_ids:
+            request = requests.get(request_id)
+            if request is None or request.state is not State.ABANDONED:
+                raise RefusedEvent(f'request {request_id} holds no abandoned execution')
+        if len(set(event.request_ids)) != len(event.request_ids):
+            raise RefusedEvent(f'request ids repeat in {event.request_ids}')
+    if (isinstance(event, DispatchRefused)
+            and event.reason not in _REASONS_OF_A_REFUSED_DISPATCH):
+        raise RefusedEvent(f'a dispatch cannot be refused as {event.reason.value}')
+
+
+def refusal(event: RequestArrived, model: Model, *, overload: OverloadState, is_draining: bool,
+            has_variant: bool, bytes_before: int,
+            bytes_allowed: int) -> tuple[Reason, str] | None:
+    """Say why an arrival ends at once, or ``None`` when it may queue."""
+    if event.stamp is Stamp.INVALID:
+        return Reason.INVALID_STAMP, event.stamp_detail
+    if is_draining:
+        return Reason.CANCELLED, 'the governor is shutting down'
+    if not has_variant:
+        return Reason.INFEASIBLE, (
+            f'no variant of {model.name} is approved and reaches quality '
+            f'{model.contract.min_quality:g}')
+    if model.criticality in REFUSED_CLASSES[overload]:
+        return Reason.INFEASIBLE, refused_class_text(model, overload)
+    if bytes_before + event.payload_bytes > bytes_allowed:
+        return Reason.CAPACITY, (
+            f'{bytes_before} bytes wait and run; {event.payload_bytes} more exceed the budget '
+            f'of {bytes_allowed}')
+    return None
+
+
+def refused_class_text(model: Model, overload: OverloadState) -> str:
+    """Tell a client that its class is not served for now."""
+    name = model.criticality.name.lower()
+    return f'overload state {overload.value} takes no {name} work'

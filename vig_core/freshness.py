@@ -1,0 +1,50 @@
+"""
+Stage B, predictive freshness: when starting a request is no longer worth anything.
+
+Rules:
+
+- A request with a maximum age dies when even the optimistic finish is worthless:
+  ``start + p50(fastest usable variant) - generation > max_age``, strictly greater.
+- A request without one dies when even the fastest usable variant cannot meet its deadline.
+- ``never_drop`` never dies of age.
+
+Promise pessimistically, discard optimistically: a wrong promise costs one deadline, a wrong
+discard destroys a result that can never come back. Both limits are fixed at arrival, so the
+rule is a single instant.
+"""
+
+from vig_core.contract import QueuePolicy
+from vig_core.model import Model
+from vig_core.request import Reason, Request
+from vig_core.units import text_ms
+
+
+def optimistic_runtime_ns(model: Model) -> int:
+    """Smallest median runtime among the usable variants; 0 where there is none."""
+    return min((variant.profile.p50_ns for variant in model.usable_variants), default=0)
+
+
+def useless_from_ns(model: Model, generation_ns: int, runtime_ns: int) -> int | None:
+    """
+    First instant at which starting is useless, or ``None`` for never.
+
+    :param runtime_ns: what ``optimistic_runtime_ns`` says of the model.
+    """
+    if model.policy is QueuePolicy.NEVER_DROP:
+        return None
+    limit_ns = model.contract.max_age_ns
+    if limit_ns is None:
+        limit_ns = model.contract.deadline_ns
+    return generation_ns + limit_ns - runtime_ns + 1
+
+
+def verdict(request: Request, start_ns: int, runtime_ns: int) -> tuple[Reason, str]:
+    """Say why a request ends whose earliest start is ``start_ns`` or later than useful."""
+    max_age_ns = request.model.contract.max_age_ns
+    if max_age_ns is not None:
+        late_ns = start_ns + runtime_ns - request.generation_ns - max_age_ns
+        return Reason.STALE, (f'would finish {text_ms(late_ns)} after max_age at the earliest '
+                              f'(median runtime {text_ms(runtime_ns)})')
+    late_ns = start_ns + runtime_ns - request.deadline_at_ns
+    return Reason.INFEASIBLE, (f'would finish {text_ms(late_ns)} after its deadline at the '
+                               f'earliest (median runtime {text_ms(runtime_ns)})')

@@ -1,0 +1,61 @@
+"""
+The guarded streams: those of class ``protected`` or ``high`` whose contract names a period.
+
+Rule: one forecast for each model and supersession key, made by the first arrival.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vig_core.forecast import ArrivalForecast
+from vig_core.model import Model
+from vig_core.request import Request
+
+MAX_GUARDS = 1024
+
+
+@dataclass(slots=True, eq=False)
+class Guard:
+    """A guarded stream and its forecast; ``stream`` is the one that arrived last."""
+
+    stream: str
+    model: Model
+    forecast: ArrivalForecast
+
+
+class Guards:
+    """The guarded streams by model and supersession key."""
+
+    def __init__(self) -> None:
+        """Guard nothing until something arrives."""
+        self._guards: dict[tuple[str, str], Guard] = {}
+
+    def __iter__(self) -> Iterator[Guard]:
+        """Go through all guards in the order in which they became known."""
+        return iter(self._guards.values())
+
+    def note(self, request: Request, key: str) -> ArrivalForecast:
+        """Learn of an arrival of a guarded model; returns the forecast of its stream."""
+        guard = self._guards.get((request.model.name, key))
+        if guard is None:
+            if len(self._guards) >= MAX_GUARDS:
+                self._forget_stopped(request.arrived_at_ns)
+            guard = Guard(request.stream, request.model, ArrivalForecast(request.model.contract))
+            self._guards[request.model.name, key] = guard
+        guard.stream = request.stream
+        guard.forecast.note(arrived_at_ns=request.arrived_at_ns,
+                            captured_at_ns=request.generation_ns)
+        return guard.forecast
+
+    def is_any_alive(self, now_ns: int) -> bool:
+        """Whether any frame of a guarded stream is still expected."""
+        return any(guard.forecast.is_alive(now_ns) for guard in self)
+
+    def forget(self) -> None:
+        """Expect nothing until the next arrivals."""
+        for guard in self:
+            guard.forecast.forget()
+
+    def _forget_stopped(self, now_ns: int) -> None:
+        self._guards = {key: guard for key, guard in self._guards.items()
+                        if guard.forecast.is_alive(now_ns)}

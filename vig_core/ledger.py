@@ -1,0 +1,195 @@
+"""
+Counters, ages and idle time: what the governor can say about itself.
+
+Rule: for every stream, accepted = sum of terminal counters + waiting + running. A request whose
+client gave up has its terminal reason and no longer counts as running.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from vig_core.coverage import CycleMonitor
+from vig_core.estimate import RuntimeBook
+from vig_core.forecast import ArrivalForecast
+from vig_core.model import Model, System
+from vig_core.overload import OverloadController
+from vig_core.request import Reason, Request
+from vig_core.slots import SlotTable
+from vig_core.snapshot import StreamSnapshot, SystemSnapshot
+from vig_core.variants import VariantSelector
+
+AGE_WINDOW = 256
+
+
+@dataclass(slots=True, eq=False)
+class StreamLedger:
+    """
+    What is counted for one stream.
+
+    :ivar forecast: that of its guard; a stopped stream's cycles are no evidence of overload.
+    """
+
+    stream: str
+    model: Model
+    monitor: CycleMonitor | None
+    forecast: ArrivalForecast | None = None
+    received: int = 0
+    waiting: int = 0
+    running: int = 0
+    deadline_misses: int = 0
+    deferred: int = 0
+    counts: dict[Reason, int] = field(default_factory=lambda: dict.fromkeys(Reason, 0))
+    ages_ns: deque[int] = field(default_factory=lambda: deque(maxlen=AGE_WINDOW))
+    last_capture_ns: int | None = None
+
+    def deliver(self, captured_at_ns: int, now_ns: int) -> None:
+        """Book a result that reached its consumer in time."""
+        self.ages_ns.append(now_ns - captured_at_ns)
+        self.last_capture_ns = max(captured_at_ns, self.last_capture_ns or captured_at_ns)
+        if self.monitor is not None:
+            self.monitor.deliver(captured_at_ns)
+
+    def age_quantile_ns(self, percent: int) -> int | None:
+        """Nearest-rank quantile of the ages in the window."""
+        if not self.ages_ns:
+            return None
+        return sorted(self.ages_ns)[-(-len(self.ages_ns) * percent // 100) - 1]
+
+
+class IdleMeter:
+    """Slot time that was left idle on purpose."""
+
+    def __init__(self) -> None:
+        """Start at zero, not idle."""
+        self.total_ns = 0
+        self._slots = 0
+        self._since_ns = 0
+
+    def set(self, slots: int, now_ns: int) -> None:
+        """From now on this many slots idle deliberately."""
+        self.total_ns += self._slots * (now_ns - self._since_ns)
+        self._slots = slots
+        self._since_ns = now_ns
+
+    def total_at_ns(self, now_ns: int) -> int:
+        """Sum up to an instant."""
+        return self.total_ns + self._slots * (now_ns - self._since_ns)
+
+
+_BAD_FOR_A_GUARDED_STREAM = frozenset({Reason.STALE, Reason.OBSOLETE})
+
+
+class Ledger:
+    """All counters of one scheduler; the evidence for the overload controller comes from here."""
+
+    def __init__(self, system: System, overload: OverloadController, origin_ns: int) -> None:
+        """Open an account for every stream that the system names."""
+        self._system = system
+        self._overload = overload
+        self._streams: dict[str, StreamLedger] = {}
+        self._next_cycle_ns: int | None = None
+        self.idle = IdleMeter()
+        self.stale_compute_ns = 0
+        self.late_answers = 0
+        for stream, model in system.streams.items():
+            self.open(stream, system.models[model], origin_ns)
+
+    def __iter__(self) -> Iterator[StreamLedger]:
+        """Go through all streams in the order in which they became known."""
+        return iter(self._streams.values())
+
+    def open(self, stream: str, model: Model, now_ns: int) -> StreamLedger:
+        """Find the account of a stream, or begin one now."""
+        account = self._streams.get(stream)
+        if account is None:
+            monitor = (None if model.contract.cycle_ns is None
+                       else CycleMonitor(model.contract, now_ns))
+            account = self._streams[stream] = StreamLedger(stream, model, monitor)
+            self._next_cycle_ns = self._first_cycle_ns()
+        return account
+
+    def model_of(self, stream: str) -> str | None:
+        """Name the model that a stream belongs to; ``None`` for an unknown stream."""
+        account = self._streams.get(stream)
+        return None if account is None else account.model.name
+
+    def of(self, request: Request) -> StreamLedger:
+        """Find the account of a request's stream."""
+        return self._streams[request.stream]
+
+    def is_next_miss_fatal(self, request: Request) -> bool:
+        """Whether one more miss in a row would break the miss budget of this stream."""
+        monitor = self.of(request).monitor
+        return monitor is not None and monitor.is_next_miss_fatal
+
+    def settle(self, now_ns: int) -> None:
+        """Judge every consumer cycle that lies before an instant."""
+        if self._next_cycle_ns is None or self._next_cycle_ns >= now_ns:
+            return
+        for account in self._streams.values():
+            if account.monitor is None or account.monitor.next_cycle_ns >= now_ns:
+                continue
+            if account.model.is_guarded and account.forecast is not None:
+                good, bad = account.monitor.judge_before(
+                    min(now_ns, account.forecast.alive_until_ns + 1))
+                self._overload.note(now_ns, good=good, bad=bad)
+            account.monitor.judge_before(now_ns)
+        self._next_cycle_ns = self._first_cycle_ns()
+
+    def book_end(self, request: Request, reason: Reason, now_ns: int) -> bool:
+        """
+        Book the terminal reason of a request.
+
+        :returns: whether its deadline was met, which only a delivered result can.
+        """
+        account = self.of(request)
+        account.counts[reason] += 1
+        is_met = reason is Reason.COMPLETED and now_ns <= request.deadline_at_ns
+        if reason is Reason.COMPLETED:
+            account.deliver(request.generation_ns, now_ns)
+            account.deadline_misses += 0 if is_met else 1
+        if request.model.is_guarded:
+            is_bad = reason in _BAD_FOR_A_GUARDED_STREAM or (
+                reason is Reason.COMPLETED and not is_met)
+            self._overload.note(now_ns, good=int(is_met), bad=int(is_bad))
+        return is_met
+
+    def snapshot(self, now_ns: int, slots: SlotTable, selectors: Mapping[str, VariantSelector],
+                 runtimes: RuntimeBook) -> SystemSnapshot:
+        """Describe everything at an instant; changes nothing."""
+        return SystemSnapshot(
+            slots_total=slots.total, slots_busy=slots.busy, slots_quarantined=slots.quarantined,
+            is_ready=not slots.is_fully_quarantined, overload=self._overload.state,
+            deliberate_idle_ns=self.idle.total_at_ns(now_ns),
+            deferred_for_protected=sum(account.deferred for account in self),
+            stale_compute_ns=self.stale_compute_ns, late_answers=self.late_answers,
+            streams=tuple(_describe(account, now_ns, selectors[account.model.name], runtimes)
+                          for account in self))
+
+    def _first_cycle_ns(self) -> int | None:
+        return min((account.monitor.next_cycle_ns for account in self._streams.values()
+                    if account.monitor is not None), default=None)
+
+
+def _describe(account: StreamLedger, now_ns: int, selector: VariantSelector,
+              runtimes: RuntimeBook) -> StreamSnapshot:
+    variant = selector.current
+    monitor = account.monitor
+    return StreamSnapshot(
+        stream=account.stream, model=account.model.name,
+        criticality=account.model.criticality, received=account.received,
+        waiting=account.waiting, running=account.running, counts=dict(account.counts),
+        covered_cycles=monitor.covered if monitor else 0,
+        judged_cycles=monitor.judged if monitor else 0,
+        age_p50_ns=account.age_quantile_ns(50), age_p95_ns=account.age_quantile_ns(95),
+        last_result_age_ns=(None if account.last_capture_ns is None
+                            else now_ns - account.last_capture_ns),
+        deadline_misses=account.deadline_misses, deferred=account.deferred,
+        variant_id=variant.variant_id if variant else None,
+        planned_ns=runtimes.plan_ns(variant) if variant else None,
+        margin_percent=runtimes.margin_percent,
+        weakly_hard_observed=monitor.is_observed if monitor else False,
+        weakly_hard_misses=monitor.misses if monitor else 0,
+        weakly_hard_left=monitor.misses_left if monitor else None,
+        weakly_hard_violated=monitor.is_violated if monitor else False)

@@ -1,0 +1,96 @@
+"""
+Overload states, entered on measured evidence and never on an operator's threshold.
+
+Rules:
+
+- Evidence: outcomes of guarded streams over a sliding window: consumer cycles and delivered
+  requests count as good or bad; a bad one is an uncovered cycle, a missed deadline, a stale
+  drop, an obsolete completion.
+- One step at a time, each state held for a minimum dwell, with separate entry and exit levels.
+- Judged on a fixed grid of instants, so that being asked more often changes nothing.
+"""
+
+from collections import deque
+
+from vig_core.actions import OverloadState, ReportOverload
+from vig_core.units import NS_PER_MS
+
+WINDOW_NS = 2_000 * NS_PER_MS
+GRID_NS = 100 * NS_PER_MS
+MIN_DWELL_NS = 500 * NS_PER_MS
+MIN_EVIDENCE = 20
+
+ENTRY_PERMILLE = (50, 150, 300, 500)
+EXIT_PERMILLE = (20, 70, 150, 250)
+"""Share of bad outcomes that leads from state i to i + 1, and below which it leads back."""
+
+STATES = tuple(OverloadState)
+
+
+class OverloadController:
+    """The present state and the evidence for it."""
+
+    def __init__(self, origin_ns: int) -> None:
+        """Begin in ``normal`` with no evidence."""
+        self._level = 0
+        self._since_ns = origin_ns - MIN_DWELL_NS
+        self._next_grid_ns = origin_ns + GRID_NS
+        self._evidence: deque[tuple[int, int, int]] = deque()
+        self._good = 0
+        self._bad = 0
+
+    @property
+    def state(self) -> OverloadState:
+        """The state in force."""
+        return STATES[self._level]
+
+    @property
+    def next_grid_ns(self) -> int:
+        """The next instant at which the state is judged."""
+        return self._next_grid_ns
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing bad is known and the state is ``normal``: judging changes nothing."""
+        return not self._level and not self._bad
+
+    def note(self, at_ns: int, *, good: int = 0, bad: int = 0) -> None:
+        """Take in outcomes of guarded streams."""
+        if good or bad:
+            self._evidence.append((at_ns, good, bad))
+            self._good += good
+            self._bad += bad
+
+    def skip_to(self, now_ns: int) -> None:
+        """Pass all grid instants before ``now_ns`` at once; only while it is quiet."""
+        behind = (now_ns - self._next_grid_ns) // GRID_NS
+        self._next_grid_ns += max(0, behind) * GRID_NS
+
+    def judge(self) -> list[ReportOverload]:
+        """Judge the next grid instant; evidence up to it must have been noted."""
+        report = self._judge(self._next_grid_ns)
+        self._next_grid_ns += GRID_NS
+        return [] if report is None else [report]
+
+    def _judge(self, at_ns: int) -> ReportOverload | None:
+        while self._evidence and self._evidence[0][0] <= at_ns - WINDOW_NS:
+            _, good, bad = self._evidence.popleft()
+            self._good -= good
+            self._bad -= bad
+        if at_ns - self._since_ns < MIN_DWELL_NS:
+            return None
+        total = self._good + self._bad
+        share = self._bad * 1000 // total if total >= MIN_EVIDENCE else 0
+        step = 0
+        if self._level < len(ENTRY_PERMILLE) and share >= ENTRY_PERMILLE[self._level]:
+            step = 1
+        elif self._level > 0 and share <= EXIT_PERMILLE[self._level - 1]:
+            step = -1
+        if step == 0:
+            return None
+        before = self.state
+        self._level += step
+        self._since_ns = at_ns
+        return ReportOverload(before, self.state,
+                              f'{share} permille of {total} guarded outcomes in the last '
+                              f'{WINDOW_NS // NS_PER_MS} ms were bad')

@@ -1,0 +1,144 @@
+"""
+Stage A, ingress supersession: what waits, and what a newer capture replaces.
+
+Rules:
+
+- ``latest`` keeps one waiting request for the model, ``latest_per_key`` one for each key.
+  Generation time decides, not arrival; of two equal captures the later arrival stays.
+- A capture that is not newer than one already dispatched for its key never runs again.
+- ``fifo`` and ``never_drop`` keep their order and are never superseded.
+- A full queue ends one request with ``capacity``: the new one, or, where the contract says
+  ``reject_oldest_non_protected`` and the class allows it, the one that waits longest.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from vig_core.contract import Criticality, Overflow, QueuePolicy
+from vig_core.model import Model
+from vig_core.request import Reason, Request
+from vig_core.units import text_ms
+
+MAX_REMEMBERED_KEYS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A request that this stage ends, and why."""
+
+    request: Request
+    reason: Reason
+    detail: str
+
+
+class WaitingQueue:
+    """The waiting requests of one model."""
+
+    def __init__(self, model: Model) -> None:
+        """Start empty."""
+        self.model = model
+        self._waiting: dict[object, Request] = {}
+        self._newest_dispatched_ns: dict[str, int] = {}
+        self._is_latest = model.policy.is_latest
+
+    def __len__(self) -> int:
+        """Count the waiting requests."""
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[Request]:
+        """Go through all waiting requests, oldest place first."""
+        return iter(self._waiting.values())
+
+    def heads(self) -> Iterable[Request]:
+        """Name the requests that may start now: one for each key, or the front of the line."""
+        if self._is_latest:
+            return self._waiting.values()
+        for request in self._waiting.values():
+            return (request,)
+        return ()
+
+    def supersession_key(self, key: str) -> str:
+        """Name what 'the same stream' means under this model's policy."""
+        return '' if self.model.policy is QueuePolicy.LATEST else key
+
+    def replaced_bytes(self, key: str) -> int:
+        """Payload bytes that a newer capture of this key would free by superseding."""
+        if not self._is_latest:
+            return 0
+        waiting = self._waiting.get(self.supersession_key(key))
+        return 0 if waiting is None else waiting.payload_bytes
+
+    def offer(self, request: Request) -> Ended | None:
+        """Let a request wait; name the request that ends for it, which may be itself."""
+        if self._is_latest:
+            return self._offer_latest(request)
+        ended = self._make_room(request)
+        if ended is None or ended.request is not request:
+            self._waiting[request.request_id] = request
+        return ended
+
+    def remove(self, request: Request) -> None:
+        """Take a request out: it starts or ends."""
+        del self._waiting[self._place(request)]
+
+    def note_dispatched(self, request: Request) -> None:
+        """Remember the newest capture that was started for a key."""
+        if not self._is_latest:
+            return
+        key = self.supersession_key(request.key)
+        newest = self._newest_dispatched_ns
+        newest[key] = max(request.generation_ns, newest.get(key, request.generation_ns))
+        if len(newest) > MAX_REMEMBERED_KEYS:
+            del newest[min(newest, key=newest.__getitem__)]
+
+    def forget_dispatched(self) -> None:
+        """Captures from before now no longer compare with those to come."""
+        self._newest_dispatched_ns.clear()
+
+    def _place(self, request: Request) -> object:
+        return self.supersession_key(request.key) if self._is_latest else request.request_id
+
+    def _offer_latest(self, request: Request) -> Ended | None:
+        key = self.supersession_key(request.key)
+        dispatched_ns = self._newest_dispatched_ns.get(key)
+        if dispatched_ns is not None and request.generation_ns <= dispatched_ns:
+            return Ended(request, Reason.SUPERSEDED, _older_text(
+                dispatched_ns - request.generation_ns, 'the newest one that was dispatched'))
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            ended = self._make_room(request)
+            if ended is None or ended.request is not request:
+                self._waiting[key] = request
+            return ended
+        if request.generation_ns < waiting.generation_ns:
+            return Ended(request, Reason.SUPERSEDED, _older_text(
+                waiting.generation_ns - request.generation_ns, 'the one that waits'))
+        self._waiting[key] = request
+        return Ended(waiting, Reason.SUPERSEDED, _newer_text(
+            request.generation_ns - waiting.generation_ns))
+
+    def _make_room(self, request: Request) -> Ended | None:
+        if len(self._waiting) < self.model.capacity:
+            return None
+        what = 'keys' if self._is_latest else 'requests'
+        detail = f'the queue of {self.model.name} is full: {self.model.capacity} {what} wait'
+        may_drop_oldest = (self.model.overflow is Overflow.REJECT_OLDEST_NON_PROTECTED
+                           and self.model.policy is not QueuePolicy.NEVER_DROP
+                           and self.model.criticality is not Criticality.PROTECTED)
+        if not may_drop_oldest:
+            return Ended(request, Reason.CAPACITY, detail)
+        oldest = min(self._waiting.values(), key=lambda waiting: waiting.sequence)
+        self.remove(oldest)
+        return Ended(oldest, Reason.CAPACITY, f'{detail} and this one waited longest')
+
+
+def _older_text(by_ns: int, than: str) -> str:
+    if by_ns == 0:
+        return f'duplicate capture: as old as {than}'
+    return f'captured {text_ms(by_ns)} before {than}'
+
+
+def _newer_text(by_ns: int) -> str:
+    if by_ns == 0:
+        return 'duplicate capture: the later arrival took its place'
+    return f'a capture {text_ms(by_ns)} newer took its place'

@@ -1,0 +1,136 @@
+"""
+Which waiting request starts now, if any: the gates in their order.
+
+For the heads of all queues, ranked: ``no_corun`` ban, stage D (variant), stage C (look-ahead).
+The first that passes starts; one that is held back does not hold back a shorter one behind it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from vig_core.actions import OverloadState
+from vig_core.contract import Criticality
+from vig_core.estimate import RuntimeBook
+from vig_core.guards import Guards
+from vig_core.interference import added_ns
+from vig_core.lookahead import LookAhead, Reservation, Veto
+from vig_core.model import System, Variant
+from vig_core.request import Request
+from vig_core.slots import SlotTable
+from vig_core.variants import Choice, VariantSelector
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """
+    A candidate that had to wait although a credit is free.
+
+    :ivar veto: ``None`` where ``no_corun`` holds it; only an event can end that.
+    :ivar recheck_ns: an earlier instant at which its own variant would change, if any.
+    """
+
+    request: Request
+    choice: Choice | None
+    veto: Veto | None
+    recheck_ns: int | None = None
+
+
+@dataclass(slots=True)
+class Selection:
+    """What one look at the queues found."""
+
+    start: Request | None = None
+    choice: Choice | None = None
+    held: list[Held] = field(default_factory=list)
+
+
+class Selector:
+    """The gates between a ranked candidate and a free credit."""
+
+    def __init__(self, system: System, slots: SlotTable, runtimes: RuntimeBook,
+                 selectors: Mapping[str, VariantSelector], guards: Guards) -> None:
+        """Look at the scheduler's parts; change none of them."""
+        self._system = system
+        self._slots = slots
+        self._runtimes = runtimes
+        self._selectors = selectors
+        self._guards = guards
+        self._banned: dict[str, frozenset[str]] = {
+            name: frozenset(other for pair in system.no_corun if name in pair
+                            for other in pair - {name} or {name})
+            for name in system.models}
+
+    def select(self, ranked: list[Request], *, now_ns: int, overload: OverloadState,
+               is_guarding: bool) -> Selection:
+        """
+        Find the first candidate that may start on a free credit.
+
+        :param is_guarding: False while draining: nothing is expected any more.
+        """
+        found = Selection()
+        free_at_ns = self._slots.next_free_ns(now_ns)
+        running = [claim.request for claim in self._slots]
+        running_models = {request.model.name for request in running}
+        running_variants = [request.variant.backend_model for request in running
+                            if request.variant is not None]
+        lookaheads: dict[Criticality, LookAhead | None] = {}
+
+        def plan_ns(variant: Variant) -> int:
+            alone_ns = self._runtimes.plan_ns(variant)
+            if not running_variants or not self._system.interference_ns:
+                return alone_ns
+            return alone_ns + added_ns(self._system.interference_ns, variant.backend_model,
+                                       running_variants)
+
+        for request in ranked:
+            name = request.model.name
+            if running_models and not running_models.isdisjoint(self._banned[name]):
+                found.held.append(Held(request, None, None))
+                continue
+            selector = self._selectors[name]
+            choice = selector.resolve(start_ns=free_at_ns[0], deadline_ns=request.deadline_at_ns,
+                                      overload=overload, plan_ns=plan_ns)
+            criticality = request.model.criticality
+            if criticality not in lookaheads:
+                reservations = (self._reservations(criticality, now_ns, overload)
+                                if is_guarding else [])
+                lookaheads[criticality] = (LookAhead(reservations, free_at_ns, now_ns)
+                                           if reservations else None)
+            lookahead = lookaheads[criticality]
+            veto = None if lookahead is None else lookahead.veto(choice.planned_ns)
+            if veto is None:
+                found.start, found.choice = request, choice
+                return found
+            found.held.append(Held(request, choice, veto, self._recheck_ns(
+                selector, request, free_at_ns[0], plan_ns)))
+        return found
+
+    def _reservations(self, below: Criticality, now_ns: int,
+                      overload: OverloadState) -> list[Reservation]:
+        """Expected arrivals of guarded streams of a strictly higher class, in arrival order."""
+        reservations = []
+        for guard in self._guards:
+            if guard.model.criticality >= below:
+                continue
+            expected = guard.forecast.expected(now_ns)
+            selector = self._selectors[guard.model.name]
+            if expected is None or not selector.variants:
+                continue
+            choice = selector.resolve(
+                start_ns=expected.arrival_ns,
+                deadline_ns=expected.arrival_ns + expected.budget_ns,
+                overload=overload, plan_ns=self._runtimes.plan_ns)
+            reservations.append(Reservation(
+                guard.stream, expected.arrival_ns, choice.planned_ns,
+                expected.arrival_ns + max(expected.budget_ns, choice.planned_ns),
+                expected.is_overdue, expected.changes_at_ns))
+        reservations.sort(key=lambda reservation: (reservation.arrival_ns, reservation.stream))
+        return reservations
+
+    @staticmethod
+    def _recheck_ns(selector: VariantSelector, request: Request, start_ns: int,
+                    plan_ns: Callable[[Variant], int]) -> int | None:
+        """First later instant at which another variant would be chosen for this candidate."""
+        instants = [request.deadline_at_ns - plan_ns(variant) + 1
+                    for variant in selector.variants] if len(selector.variants) > 1 else []
+        return min((instant for instant in instants if instant > start_ns), default=None)

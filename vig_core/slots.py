@@ -1,0 +1,144 @@
+"""
+Execution slots and the credits on them.
+
+Rules:
+
+- A dispatch takes a credit; only a proven end gives it back, never a timer.
+- A slot has ``1 + pipelining_depth`` credits; what is pipelined runs after what it follows.
+- A claim whose client gave up stays: its slot is quarantined and takes nothing new.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vig_core.request import Request
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """
+    A credit in use.
+
+    :ivar begins_at_ns: when the execution began as far as is known.
+    :ivar planned_ns: conservative runtime.
+    :ivar optimistic_ns: median runtime.
+    :ivar neighbours: backend models that ran at the same time at any moment of this one.
+    """
+
+    request: Request
+    slot: int
+    begins_at_ns: int
+    planned_ns: int
+    optimistic_ns: int
+    is_quarantined: bool = False
+    neighbours: frozenset[str] = frozenset()
+
+
+class SlotTable:
+    """The slots of one backend."""
+
+    def __init__(self, slots: int, pipelining_depth: int) -> None:
+        """Start with every credit free."""
+        self._credits = 1 + pipelining_depth
+        self._claims: list[list[Claim]] = [[] for _ in range(slots)]
+        self._by_request: dict[int, Claim] = {}
+
+    def __iter__(self) -> Iterator[Claim]:
+        """Go through all claims, quarantined ones included."""
+        return iter(self._by_request.values())
+
+    def __len__(self) -> int:
+        """Count the credits in use."""
+        return len(self._by_request)
+
+    @property
+    def total(self) -> int:
+        """Count all slots."""
+        return len(self._claims)
+
+    @property
+    def busy(self) -> int:
+        """Count the slots on which something runs or may still run."""
+        return sum(1 for claims in self._claims if claims)
+
+    @property
+    def quarantined(self) -> int:
+        """Count the slots that wait for a proof of an end."""
+        return sum(1 for claims in self._claims if _is_quarantined(claims))
+
+    @property
+    def is_fully_quarantined(self) -> bool:
+        """Whether nothing can start until an end is proven."""
+        return all(_is_quarantined(claims) for claims in self._claims)
+
+    @property
+    def has_credit(self) -> bool:
+        """Whether a dispatch is possible."""
+        return any(self._is_open(claims) for claims in self._claims)
+
+    def free_at_ns(self, now_ns: int, *, is_optimistic: bool = False) -> list[int]:
+        """Predict when each slot that is not quarantined runs dry, in slot order."""
+        return [self._dry_at_ns(claims, now_ns, is_optimistic)
+                for claims in self._claims if not _is_quarantined(claims)]
+
+    def next_free_ns(self, now_ns: int) -> list[int]:
+        """Predict when each slot is free, conservatively, the one for the next dispatch first."""
+        best = self._best(now_ns)
+        return [self._dry_at_ns(self._claims[best], now_ns, False),
+                *(self._dry_at_ns(claims, now_ns, False) for slot, claims
+                  in enumerate(self._claims) if slot != best and not _is_quarantined(claims))]
+
+    def earliest_start_ns(self, now_ns: int) -> int:
+        """Predict optimistically when the next dispatch can begin; now where nobody knows."""
+        return min(self.free_at_ns(now_ns, is_optimistic=True), default=now_ns)
+
+    def take(self, request: Request, *, now_ns: int, planned_ns: int,
+             optimistic_ns: int) -> Claim:
+        """Claim a credit on the open slot that is free first; there must be one."""
+        slot = self._best(now_ns)
+        claim = Claim(request, slot, max(now_ns, self._dry_at_ns(
+            self._claims[slot], now_ns, False)), planned_ns, optimistic_ns)
+        assert request.variant is not None
+        running = set()
+        for other in self._by_request.values():
+            assert other.request.variant is not None
+            running.add(other.request.variant.backend_model)
+            other.neighbours = other.neighbours | {request.variant.backend_model}
+        claim.neighbours = frozenset(running)
+        self._claims[slot].append(claim)
+        self._by_request[request.request_id] = claim
+        return claim
+
+    def quarantine(self, request_id: int) -> None:
+        """Keep the credit of a request whose end is not proven."""
+        self._by_request[request_id].is_quarantined = True
+
+    def end(self, request_id: int, *, now_ns: int) -> Claim:
+        """Give a credit back: the end is proven."""
+        claim = self._by_request.pop(request_id)
+        rest = self._claims[claim.slot]
+        was_first = rest[0] is claim
+        rest.remove(claim)
+        if rest and was_first:
+            rest[0].begins_at_ns = now_ns
+        return claim
+
+    def _is_open(self, claims: list[Claim]) -> bool:
+        return len(claims) < self._credits and not _is_quarantined(claims)
+
+    def _best(self, now_ns: int) -> int:
+        return min((slot for slot, claims in enumerate(self._claims) if self._is_open(claims)),
+                   key=lambda slot: (self._dry_at_ns(self._claims[slot], now_ns, False), slot))
+
+    @staticmethod
+    def _dry_at_ns(claims: list[Claim], now_ns: int, is_optimistic: bool) -> int:
+        dry_ns = now_ns
+        for claim in claims:
+            runtime_ns = claim.optimistic_ns if is_optimistic else claim.planned_ns
+            begins_ns = claim.begins_at_ns if claim is claims[0] else dry_ns
+            dry_ns = max(dry_ns, begins_ns + runtime_ns)
+        return dry_ns
+
+
+def _is_quarantined(claims: list[Claim]) -> bool:
+    return any(claim.is_quarantined for claim in claims)

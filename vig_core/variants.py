@@ -1,0 +1,99 @@
+"""
+Stage D, variant resolution: the best variant that still meets the deadline.
+
+Rules:
+
+- Usable: approved and good enough. Best quality first; if none meets the deadline with the
+  conservative estimate, the fastest one, which is not always the one of lowest quality.
+- From ``degraded`` on the fastest usable variant.
+- Downgrade at once. Upgrade only after a reserve that lasted ``variant_dwell``; twice as long
+  under freshness pressure.
+- Where the variants are not interchangeable only the first declared one runs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vig_core.actions import OverloadState
+from vig_core.model import Model, Variant
+
+UPGRADE_DWELL_FACTOR_UNDER_PRESSURE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """
+    A variant for one dispatch.
+
+    :ivar has_reserve: a better variant would have met the deadline too.
+    """
+
+    variant: Variant
+    planned_ns: int
+    has_reserve: bool = False
+
+
+class VariantSelector:
+    """The variants of one model in falling quality, and the hysteresis between them."""
+
+    def __init__(self, model: Model) -> None:
+        """Begin with the best variant."""
+        self._contract = model.contract
+        candidates = model.usable_variants
+        if model.reason_against_selection is not None:
+            candidates = tuple(variant for variant in candidates if variant is model.variants[0])
+        self._variants = tuple(sorted(candidates, key=lambda variant: -variant.quality))
+        self._current = 0
+        self._reserve_since_ns: int | None = None
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """What may run, best first; empty means that the model can serve nothing."""
+        return self._variants
+
+    @property
+    def current(self) -> Variant | None:
+        """The variant that ran last, or the best one before the first run."""
+        return self._variants[self._current] if self._variants else None
+
+    def resolve(self, *, start_ns: int, deadline_ns: int, overload: OverloadState,
+                plan_ns: Callable[[Variant], int]) -> Choice:
+        """
+        Choose for a run that would begin at ``start_ns``; changes nothing.
+
+        :param plan_ns: conservative runtime of a variant.
+        :raises ValueError: the model has no usable variant.
+        """
+        if len(self._variants) == 1:
+            return Choice(self._variants[0], plan_ns(self._variants[0]))
+        plans_ns = [plan_ns(variant) for variant in self._variants]
+        fastest = plans_ns.index(min(plans_ns))
+        if overload in _FASTEST_ONLY:
+            return Choice(self._variants[fastest], plans_ns[fastest])
+        budget_ns = deadline_ns - start_ns
+        target = next((index for index, planned_ns in enumerate(plans_ns)
+                       if planned_ns <= budget_ns), fastest)
+        has_reserve = target < self._current and plans_ns[self._current] <= budget_ns
+        if has_reserve and not self._may_upgrade(start_ns, overload):
+            target = self._current
+        return Choice(self._variants[target], plans_ns[target], has_reserve)
+
+    def commit(self, choice: Choice, now_ns: int) -> None:
+        """Remember what was dispatched."""
+        index = self._variants.index(choice.variant)
+        if not choice.has_reserve or index < self._current:
+            self._reserve_since_ns = None
+        elif self._reserve_since_ns is None:
+            self._reserve_since_ns = now_ns
+        self._current = index
+
+    def _may_upgrade(self, now_ns: int, overload: OverloadState) -> bool:
+        dwell_ns = self._contract.variant_dwell_ns
+        if overload is OverloadState.FRESHNESS_PRESSURE:
+            dwell_ns *= UPGRADE_DWELL_FACTOR_UNDER_PRESSURE
+        since_ns = self._reserve_since_ns
+        return since_ns is not None and now_ns - since_ns >= dwell_ns
+
+
+_FASTEST_ONLY = frozenset({OverloadState.DEGRADED, OverloadState.REJECT_BEST_EFFORT,
+                           OverloadState.PROTECTED_ONLY})
