@@ -31,11 +31,13 @@ class TensorSpec:
 
     :ivar datatype: KServe v2 name: ``FP32``, ``UINT8``, ``BYTES`` ...
     :ivar shape: without a batch axis unless the model lists one; ``-1`` is any size.
+    :ivar is_optional: the model also runs without this input.
     """
 
     name: str
     datatype: str
     shape: tuple[int, ...]
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

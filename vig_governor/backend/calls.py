@@ -1,0 +1,71 @@
+"""One inference on its way, and what comes back of it."""
+
+from collections.abc import Callable
+import logging
+import threading
+from typing import Any
+
+from vig_governor.backend.base import ModelSignature, Outcome, OutputTensor
+from vig_governor.backend.slots import FilledTensor
+
+_log = logging.getLogger('vig.backend')
+
+
+class Call:
+    """
+    A sent request; ``end`` reports its outcome once, whoever calls it how often.
+
+    :ivar is_by_reference: whether the server reads at least one input from shared memory.
+    """
+
+    def __init__(self, request_id: int, backend_model: str, tensors: tuple[FilledTensor, ...],
+                 on_end: Callable[[Outcome], None]) -> None:
+        self.request_id = request_id
+        self.backend_model = backend_model
+        self.tensors = tensors
+        self.is_by_reference = False
+        self._on_end: Callable[[Outcome], None] | None = on_end
+        self._lock = threading.Lock()
+
+    def end(self, outcome: Outcome) -> None:
+        """Report the first outcome; a failing receiver is our bug and is logged as such."""
+        with self._lock:
+            on_end, self._on_end = self._on_end, None
+        if on_end is None:
+            return
+        try:
+            on_end(outcome)
+        except Exception:
+            _log.exception('the receiver of request %d failed', self.request_id)
+
+
+def wire_shape(tensor: FilledTensor, signature: ModelSignature | None) -> tuple[int, ...]:
+    """Add the batch axis that a batching model wants and the encoder did not write."""
+    if signature is None or signature.max_batch_size == 0:
+        return tensor.shape
+    for spec in signature.inputs:
+        if spec.name == tensor.name and len(spec.shape) == len(tensor.shape):
+            return (1, *tensor.shape)
+    return tensor.shape
+
+
+def outputs_of(response: Any) -> tuple[OutputTensor, ...]:
+    """
+    Take the outputs out of a ``ModelInferResponse``; one copy of each as a whole.
+
+    :raises ValueError: an output without raw content.
+    """
+    contents = response.raw_output_contents
+    if len(contents) != len(response.outputs):
+        raise ValueError(f'{len(response.outputs)} outputs came with {len(contents)} contents')
+    return tuple(
+        OutputTensor(output.name, output.datatype, tuple(output.shape), content)
+        for output, content in zip(response.outputs, contents))
+
+
+def is_loopback(endpoint: str) -> bool:
+    """Whether an endpoint names this host, so that both sides may see the same memory."""
+    if endpoint.startswith('unix:'):
+        return True
+    host = endpoint.rpartition(':')[0].strip('[]').lower()
+    return host in ('localhost', '::1') or host.startswith('127.')

@@ -1,0 +1,65 @@
+"""
+Memory that this process and the server both map.
+
+A region is a file in ``/dev/shm``, mapped here. ``multiprocessing.shared_memory`` does not fit:
+it starts a tracker process that unlinks what it believes forgotten, it leaves the memory
+uncommitted, so that a full ``/dev/shm`` (64 MB in a container by default) kills the writer with
+SIGBUS in the middle of a frame, and it refuses to close while an array still looks into it.
+Here the memory is committed at creation, and the mapping ends with the last array.
+
+The *name* lives only until the server has opened it: a mapping needs no name, so a governor that
+is killed leaves nothing behind in ``/dev/shm``.
+"""
+
+from collections.abc import Callable
+import contextlib
+import mmap
+import os
+import secrets
+import weakref
+
+FOLDER = '/dev/shm'
+KEY_PREFIX = '/vig_'
+PAGE = mmap.PAGESIZE
+
+
+def round_to_pages(byte_size: int) -> int:
+    """Give the smallest number of whole pages, in bytes, that holds ``byte_size``; at least one."""
+    return max(1, -(-byte_size // PAGE)) * PAGE
+
+
+class SharedRegion:
+    """
+    One committed, mapped and named piece of shared memory.
+
+    :ivar key: POSIX name, with process id and 96 random bits: it can be neither guessed nor met
+        by accident.
+    :ivar name: what the server calls the region.
+    :ivar memory: the mapping; arrays may look into it for as long as they like.
+    :raises OSError: no space or no permission; nothing is left behind.
+    """
+
+    def __init__(self, byte_size: int, key_prefix: str = KEY_PREFIX) -> None:
+        self.byte_size = round_to_pages(byte_size)
+        self.key = f'{key_prefix}{os.getpid()}_{secrets.token_hex(12)}'
+        self.name = self.key.lstrip('/')
+        path = FOLDER + self.key
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        self._unlink: Callable[[], object] = weakref.finalize(self, _remove, path)
+        try:
+            os.posix_fallocate(file, 0, self.byte_size)
+            self.memory = mmap.mmap(file, self.byte_size)
+        except BaseException:
+            self._unlink()
+            raise
+        finally:
+            os.close(file)
+
+    def unlink(self) -> None:
+        """Take the name away; the memory lives on while somebody maps it. Idempotent."""
+        self._unlink()
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

@@ -1,0 +1,344 @@
+"""The one place that speaks to Triton: gRPC, system shared memory, bounded waits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+import logging
+import threading
+import time
+from typing import Any
+
+import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
+
+from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, InputSlot,
+                                       ModelSignature, Outcome)
+from vig_governor.backend.calls import Call, is_loopback, outputs_of, wire_shape
+from vig_governor.backend.segments import private_segment, Refused, Registrar, Unreachable
+from vig_governor.backend.shared_memory import KEY_PREFIX
+from vig_governor.backend.signature import NotGovernable, signature_of
+from vig_governor.backend.slots import FilledTensor, Slot, SlotPool
+from vig_governor.backend.verdict import judge, Meaning, Verdict
+
+_log = logging.getLogger('vig.backend')
+
+TRANSPORTS = ('auto', 'shm', 'copy')
+GIVE_UP_AFTER_S = 300.0
+SHARED_MEMORY_TIMEOUT_S = 2.0
+CLOSE_TIMEOUT_S = 2.0
+_ATTEMPT_S = 1.0
+_PAUSE_S = 0.1
+
+_CHANNEL = [
+    ('grpc.max_send_message_length', -1),
+    ('grpc.max_receive_message_length', -1),
+    # A robot's server is never behind a web proxy, but a developer's environment names one.
+    ('grpc.enable_http_proxy', 0),
+    # gRPC waits up to two minutes between attempts by default; a restarted server is back sooner.
+    ('grpc.initial_reconnect_backoff_ms', 100),
+    ('grpc.min_reconnect_backoff_ms', 500),
+    ('grpc.max_reconnect_backoff_ms', 1000),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCounts:
+    """
+    How often a model ran since it was loaded, all callers together.
+
+    A response that the model itself marks as an error counts as a success, and so does a request
+    whose client had gone.
+
+    :ivar executions: batches; the same as requests where nothing is batched.
+    """
+
+    successes: int
+    failures: int
+    executions: int
+
+    @property
+    def finished(self) -> int:
+        """Requests that have left the model, well or not."""
+        return self.successes + self.failures
+
+
+class TritonBackend:
+    """
+    A ``Backend`` over one Triton server. All methods may be called from any thread.
+
+    :param endpoint: ``host:port`` of the gRPC service.
+    :param give_up_after_s: when an unanswered inference is reported as failed. This is *not* the
+        inference timeout: the scheduler decides that, and a late answer is the proof that frees
+        the credit, so this limit only keeps a lost request from being remembered for ever.
+    """
+
+    def __init__(self, endpoint: str, *, give_up_after_s: float = GIVE_UP_AFTER_S,
+                 key_prefix: str = KEY_PREFIX) -> None:
+        self.endpoint = endpoint
+        self._give_up_after_s = give_up_after_s
+        self._client = triton.InferenceServerClient(endpoint, channel_args=list(_CHANNEL))
+        self._registrar = Registrar(self._register, self._unregister, endpoint=endpoint,
+                                    key_prefix=key_prefix)
+        self._pools: dict[str, SlotPool] = {}
+        self._retired: list[SlotPool] = []
+        self._signatures: dict[str, ModelSignature] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self.sent_by_reference = 0
+        self.sent_inline = 0
+
+    def connect(self, *, timeout_s: float) -> str:
+        """Reach the server, however often it takes within the time; see ``Backend``."""
+        end_s = time.monotonic() + timeout_s
+        pause = threading.Event()
+        while True:
+            try:
+                facts = self._client.get_server_metadata(
+                    client_timeout=_share(end_s, _ATTEMPT_S))
+                return f'{facts.name} {facts.version} at {self.endpoint}'
+            except (InferenceServerException, ValueError) as error:
+                if time.monotonic() + _PAUSE_S >= end_s:
+                    raise BackendUnavailable(
+                        f'no Triton server answered at {self.endpoint} within {timeout_s:g} s '
+                        f'({_text(error)}): start the server, or correct backend.grpc_endpoint'
+                    ) from None
+            pause.wait(_PAUSE_S)
+
+    def inspect(self, backend_model: str, *, timeout_s: float) -> ModelSignature:
+        """Describe a model that is ready, whatever the rest of the server says of itself."""
+        end_s = time.monotonic() + timeout_s
+        try:
+            if not self._client.is_model_ready(backend_model, client_timeout=timeout_s):
+                raise BackendUnavailable(self._why_not_ready(backend_model, end_s))
+            answer = self._client.get_model_config(backend_model, as_json=True,
+                                                   client_timeout=_share(end_s))
+            signature = signature_of(answer['config'])
+        except NotGovernable as error:
+            raise BackendUnavailable(f'{self.endpoint}: {error}') from None
+        except (InferenceServerException, ValueError) as error:
+            raise BackendUnavailable(
+                f'model {backend_model!r} at {self.endpoint} could not be inspected within '
+                f'{timeout_s:g} s: {_text(error)}') from None
+        with self._lock:
+            self._signatures[backend_model] = signature
+        return signature
+
+    def is_live(self, *, timeout_s: float = 1.0) -> bool:
+        """Whether the server process answers."""
+        try:
+            return bool(self._client.is_server_live(client_timeout=timeout_s))
+        except (InferenceServerException, ValueError):
+            return False
+
+    def is_model_ready(self, backend_model: str, *, timeout_s: float = 1.0) -> bool:
+        """Whether this model takes requests; an unready neighbour does not matter."""
+        try:
+            return bool(self._client.is_model_ready(backend_model, client_timeout=timeout_s))
+        except (InferenceServerException, ValueError):
+            return False
+
+    def statistics(self, backend_model: str, *, timeout_s: float = 1.0) -> ModelCounts:
+        """
+        Read the completion counters of a model, over all its versions.
+
+        :raises BackendUnavailable: the server does not know the model or does not answer.
+        """
+        try:
+            answer = self._client.get_inference_statistics(backend_model,
+                                                           client_timeout=timeout_s)
+        except (InferenceServerException, ValueError) as error:
+            raise BackendUnavailable(f'no statistics of model {backend_model!r} at '
+                                     f'{self.endpoint}: {_text(error)}') from None
+        entries = answer.model_stats
+        return ModelCounts(sum(entry.inference_stats.success.count for entry in entries),
+                           sum(entry.inference_stats.fail.count for entry in entries),
+                           sum(entry.execution_count for entry in entries))
+
+    def open_stream(self, stream: str, *, slots: int, transport: str) -> None:
+        """
+        Prepare input memory; a stream that is open is opened anew.
+
+        :raises BackendUnavailable: ``shm`` and the server refuses it, or does not answer.
+        :raises ValueError: an unknown transport, or no slot.
+        """
+        if transport not in TRANSPORTS:
+            raise ValueError(f'transport {transport!r} is none of {", ".join(TRANSPORTS)}')
+        is_shared = transport == 'shm' or (transport == 'auto' and is_loopback(self.endpoint))
+        if is_shared:
+            self._probe(stream, is_required=transport == 'shm')
+        new_segment = self._registrar.segment if is_shared else private_segment
+        pool = SlotPool(stream, slots, lambda: Slot(new_segment, self._registrar.discard))
+        with self._lock:
+            self._refuse_if_closed()
+            before = self._pools.get(stream)
+            self._pools[stream] = pool
+            if before is not None:
+                self._retired = [old for old in self._retired if old.taken] + [before]
+        if before is not None:
+            before.retire()
+
+    def acquire(self, stream: str, request_id: int) -> Slot:
+        """
+        Reserve an input slot; see ``Backend``.
+
+        :raises KeyError: the stream was never opened.
+        """
+        with self._lock:
+            self._refuse_if_closed()
+            pool = self._pools[stream]
+        return pool.acquire(request_id)
+
+    def release(self, request_id: int) -> None:
+        """Give the slot back; see ``Backend``."""
+        with self._lock:
+            pools = [*self._pools.values(), *self._retired]
+        for pool in pools:
+            if pool.release(request_id):
+                return
+
+    def infer(self, request_id: int, backend_model: str, slot: InputSlot,
+              on_end: Callable[[Outcome], None]) -> None:
+        """Send without waiting; whatever goes wrong, here or there, arrives at ``on_end``."""
+        assert isinstance(slot, Slot)
+        self._send(Call(request_id, backend_model, tuple(slot.tensors.values()), on_end))
+
+    def close(self) -> None:
+        """
+        Unregister and free what is not in use; in-flight requests end as failed.
+
+        A region that an execution may still read stays registered until the server ends: servers
+        were seen to crash when it was taken from under them. Its name is gone already.
+        """
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            pools = [*self._pools.values(), *self._retired]
+        in_use = [segment for pool in pools for segment in pool.retire()]
+        self._registrar.close(timeout_s=CLOSE_TIMEOUT_S)
+        for segment in in_use:
+            if segment.region is not None:
+                segment.region.unlink()
+        self._client.close()
+
+    def _send(self, call: Call, *, may_refer: bool = True) -> None:
+        try:
+            with self._lock:
+                signature = self._signatures.get(call.backend_model)
+            inputs = []
+            for tensor in call.tensors:
+                segment = tensor.segment
+                is_shared = (may_refer and segment is not None
+                             and self._registrar.may_refer_to(segment))
+                call.is_by_reference |= is_shared
+                inputs.append(_wire_input(tensor, signature, is_shared))
+            if call.is_by_reference:
+                self.sent_by_reference += 1
+            else:
+                self.sent_inline += 1
+            self._client.async_infer(
+                call.backend_model, inputs, lambda result, error: self._end(call, result, error),
+                request_id=str(call.request_id), client_timeout=self._give_up_after_s)
+        except Exception as error:
+            if not isinstance(error, (InferenceServerException, ValueError)):
+                _log.exception('request %d could not be sent', call.request_id)
+            call.end(Failed(f'not sent to model {call.backend_model!r}: {_text(error)}',
+                            is_over=True))
+
+    def _end(self, call: Call, result: Any, error: InferenceServerException | None) -> None:
+        try:
+            if error is None:
+                call.end(Answered(outputs_of(result.get_response())))
+                return
+            verdict = _verdict(error)
+            if verdict.meaning is not Meaning.ANSWERED and not self._is_closed:
+                self._registrar.start_epoch()
+            if verdict.meaning is Meaning.REGION_UNKNOWN and call.is_by_reference:
+                # The server was restarted between two frames. It has run nothing, and the frame
+                # still lies in its slot: send it again, inline.
+                call.is_by_reference = False
+                self._send(call, may_refer=False)
+                return
+            call.end(Failed(f'model {call.backend_model!r} at {self.endpoint}: {verdict.text}',
+                            is_over=verdict.is_over))
+        except Exception as failure:
+            _log.exception('the answer to request %d could not be read', call.request_id)
+            call.end(Failed(f'unreadable answer of model {call.backend_model!r}: {failure}',
+                            is_over=True))
+
+    def _why_not_ready(self, backend_model: str, end_s: float) -> str:
+        index = self._client.get_model_repository_index(client_timeout=_share(end_s)).models
+        entries = [entry for entry in index if entry.name == backend_model]
+        if not entries:
+            known = ', '.join(sorted({entry.name for entry in index})) or 'none'
+            return (f'the server at {self.endpoint} has no model {backend_model!r}; its models '
+                    f'are {known}')
+        facts = '; '.join(f'{entry.state.lower()} {entry.reason}'.strip() for entry in entries)
+        return (f'model {backend_model!r} at {self.endpoint} is not ready'
+                f'{f" ({facts})" if facts else ""}: load it, or see the server\'s log')
+
+    def _probe(self, stream: str, *, is_required: bool) -> None:
+        try:
+            self._registrar.probe()
+        except Refused as error:
+            sentence = (f'the server at {self.endpoint} refuses shared memory for stream '
+                        f'{stream!r} ({error})')
+            if is_required:
+                raise BackendUnavailable(
+                    f'{sentence}: give both the same /dev/shm, or set transport: copy') from None
+            _log.warning('%s; its frames are copied through the connection instead', sentence)
+        except Unreachable as error:
+            if is_required:
+                raise BackendUnavailable(
+                    f'the server at {self.endpoint} did not answer about shared memory for '
+                    f'stream {stream!r}: {error}') from None
+
+    def _register(self, name: str, key: str, byte_size: int) -> None:
+        _ask_about_memory(lambda: self._client.register_system_shared_memory(
+            name, key, byte_size, client_timeout=SHARED_MEMORY_TIMEOUT_S))
+
+    def _unregister(self, name: str) -> None:
+        _ask_about_memory(lambda: self._client.unregister_system_shared_memory(
+            name, client_timeout=SHARED_MEMORY_TIMEOUT_S))
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise BackendUnavailable(f'the connection to {self.endpoint} is closed')
+
+
+def _wire_input(tensor: FilledTensor, signature: ModelSignature | None,
+                is_shared: bool) -> triton.InferInput:
+    shape = wire_shape(tensor, signature)
+    wire = triton.InferInput(tensor.name, shape, tensor.datatype)
+    if is_shared:
+        assert tensor.segment is not None and tensor.segment.region is not None
+        wire.set_shared_memory(tensor.segment.region.name, tensor.array.nbytes, tensor.offset)
+    else:
+        wire.set_data_from_numpy(tensor.array.reshape(shape))
+    return wire
+
+
+def _ask_about_memory(question: Callable[[], Any]) -> None:
+    try:
+        question()
+    except InferenceServerException as error:
+        verdict = _verdict(error)
+        if verdict.meaning is Meaning.ANSWERED:
+            raise Refused(verdict.text) from None
+        raise Unreachable(verdict.text) from None
+    except ValueError as error:
+        raise Unreachable(str(error)) from None
+
+
+def _verdict(error: InferenceServerException) -> Verdict:
+    return judge(error.status(), error.message() or '')
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, InferenceServerException):
+        return _verdict(error).text
+    return str(error) or type(error).__name__
+
+
+def _share(end_s: float, at_most_s: float = 60.0) -> float:
+    """Give the time that is left for one attempt, never quite nothing."""
+    return max(0.01, min(at_most_s, end_s - time.monotonic()))

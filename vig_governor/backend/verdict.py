@@ -1,0 +1,90 @@
+"""
+What an error of the server or of the connection proves about the execution.
+
+Seen on tritonserver 2.51 with gRPC 1.85: the client library does not say who produced a status,
+so the code and, where both sides use the same one, the text decide. In doubt nothing is proven:
+a credit that stays taken costs throughput, one that is given back too early puts two inferences
+where one belongs.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+NEVER_SENT = ('failed to connect', 'errors resolving', 'dns resolution failed',
+              'name resolution', 'domain name not found', 'no address')
+"""What gRPC says, always as UNAVAILABLE, before anything has left this host."""
+
+SERVER_WAS_NOT_READY = ('not ready', 'not at ready state', 'maximum queue size', 'stopping',
+                        'stopped accepting', 'available versions', 'not available',
+                        'unknown model', 'request timeout expired', 'unhealthy', 'not healthy')
+"""What Triton answers as UNAVAILABLE: it has refused the request itself."""
+
+TRANSPORT_BROKE = ('rst_stream', 'stream removed', 'socket closed', 'connection reset', 'goaway',
+                   'transport', 'http2', 'broken pipe', 'keepalive')
+"""What gRPC says as INTERNAL or UNKNOWN; Triton uses the same codes for failed models."""
+
+_PROVES_NOTHING = ('CANCELLED', 'DEADLINE_EXCEEDED')
+_MAX_DETAIL = 300
+
+
+class Meaning(Enum):
+    """What has happened to the request."""
+
+    ANSWERED = 'answered'
+    NEVER_SENT = 'never sent'
+    BROKEN = 'broken'
+    REGION_UNKNOWN = 'region unknown'
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    Meaning and one readable line.
+
+    :ivar is_over: whether the end of the execution is proven (or that there was none).
+    """
+
+    meaning: Meaning
+    text: str
+
+    @property
+    def is_over(self) -> bool:
+        """Everything but a broken connection proves the end."""
+        return self.meaning is not Meaning.BROKEN
+
+
+def judge(code: str | None, message: str) -> Verdict:
+    """
+    Judge a gRPC status.
+
+    :param code: for example ``StatusCode.UNAVAILABLE``; ``None`` if the client itself failed.
+    :param message: what came with it, of any length.
+    """
+    name = (code or '').rpartition('.')[2]
+    text = first_line(message)
+    words = message.lower()
+    return Verdict(_meaning(name, words), f'{text} ({name})' if name else text)
+
+
+def first_line(message: str) -> str:
+    """Cut a server's message down to what fits into a status."""
+    line = message.strip().partition('\n')[0].strip() or 'no reason given'
+    return line if len(line) <= _MAX_DETAIL else line[:_MAX_DETAIL - 3] + '...'
+
+
+def _meaning(name: str, words: str) -> Meaning:
+    if name in _PROVES_NOTHING:
+        return Meaning.BROKEN
+    if name == 'UNAVAILABLE':
+        if _has(words, NEVER_SENT):
+            return Meaning.NEVER_SENT
+        return Meaning.ANSWERED if _has(words, SERVER_WAS_NOT_READY) else Meaning.BROKEN
+    if name in ('INTERNAL', 'UNKNOWN') and _has(words, TRANSPORT_BROKE):
+        return Meaning.BROKEN
+    if 'unable to find shared memory region' in words:
+        return Meaning.REGION_UNKNOWN
+    return Meaning.ANSWERED
+
+
+def _has(words: str, phrases: tuple[str, ...]) -> bool:
+    return any(phrase in words for phrase in phrases)
