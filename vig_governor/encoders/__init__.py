@@ -26,7 +26,12 @@ EncoderFactory = Callable[[InputOptions], Encoder]
 GROUP = 'vig.encoders'
 
 BUILT_IN = {
+    'array': ('vig_governor.encoders.array', 'ArrayEncoder'),
     'image': ('vig_governor.encoders.image', 'ImageEncoder'),
+    'pointcloud': ('vig_governor.encoders.pointcloud', 'PointCloudEncoder'),
+    'raw': ('vig_governor.encoders.raw', 'RawEncoder'),
+    'scan': ('vig_governor.encoders.array', 'ScanEncoder'),
+    'text': ('vig_governor.encoders.raw', 'TextEncoder'),
 }
 """Encoders of this package: name -> module and factory, imported when they are first used."""
 
