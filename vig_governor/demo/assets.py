@@ -20,11 +20,13 @@ import tarfile
 import tempfile
 import zipfile
 
+from vig_core.errors import VigError
+
 DEFAULT_FOLDER = Path('.vig/models')
 DOWNLOAD_TIMEOUT_S = 900
 
 
-class AssetError(Exception):
+class AssetError(VigError):
     """One sentence: which carrier or file is missing and how to get it."""
 
 

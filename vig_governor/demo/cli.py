@@ -1,0 +1,190 @@
+"""
+``vig demo``: the main job on this machine, first without the governor and then with it.
+
+Everything is real: a Triton server, its models, videos as cameras, ROS between the processes.
+Every process is a child of this one and ends with it.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+import json
+import os
+from pathlib import Path
+import platform
+from typing import Any
+
+from rich.console import Console
+
+from vig_core.errors import VigError
+from vig_core.units import NS_PER_MS, NS_PER_S
+
+from vig_governor.backend.triton import TritonBackend
+from vig_governor.demo import table
+from vig_governor.demo.arms import Arm, ArmRunner, graph_environment
+from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
+from vig_governor.demo.camera import frames
+from vig_governor.demo.contract import INPUT, render
+from vig_governor.demo.pictures import draw_results
+from vig_governor.demo.plan import choose, DemoPlan
+from vig_governor.demo.server import serve, split_cores
+from vig_governor.demo.timeline import draw_timeline
+from vig_governor.measure.runtime import measure_runtime, RuntimeSamples
+
+SHORTEST_S = 5.0
+LONGEST_S = 600.0
+PROFILE_RUNS = 40
+PROFILE_FRAMES = 10
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``demo`` to the command ``vig``."""
+    parser = subparsers.add_parser(
+        'demo', help='run real models on real video, with and without the governor')
+    parser.add_argument('--seconds', type=float, default=20.0,
+                        help='length of each of the two runs (default: %(default)s)')
+    parser.add_argument('--no-direct-arm', action='store_true',
+                        help='leave out the run without the governor')
+    parser.add_argument('--no-governor-arm', action='store_true',
+                        help='leave out the run with the governor')
+    parser.add_argument('--assets', type=Path, default=DEFAULT_FOLDER,
+                        help='folder with weights and videos (default: %(default)s)')
+    parser.add_argument('--out', type=Path, default=Path('build/demo'),
+                        help='folder for everything written (default: %(default)s)')
+    parser.add_argument('--domain-id', type=int, help='ROS domain (default: of the environment)')
+    parser.add_argument('--grpc-port', type=int, default=0,
+                        help='port of the server on the loopback interface (default: a free one)')
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the demo; 1 with a sentence when something that it needs fails."""
+    console = Console(highlight=False)
+    if not SHORTEST_S <= options.seconds <= LONGEST_S:
+        console.print(f'--seconds {options.seconds:g} is outside {SHORTEST_S:g}..{LONGEST_S:g}')
+        return 1
+    try:
+        _Demo(options, console).run()
+    except VigError as error:
+        console.print(f'[red]demo:[/red] {error}', markup=True)
+        return 1
+    except KeyboardInterrupt:
+        console.print('demo: interrupted; every process has been ended')
+        return 130
+    return 0
+
+
+class _Demo:
+    """The steps of one invocation."""
+
+    def __init__(self, options: argparse.Namespace, console: Console) -> None:
+        self._options = options
+        self._console = console
+        self._folder: Path = options.out
+        self._store = AssetStore(options.assets)
+
+    def run(self) -> None:
+        plan = choose(self._store)
+        for note in plan.notes:
+            self._console.print(f'note: {note}')
+        self._folder.mkdir(parents=True, exist_ok=True)
+        models, others = split_cores()
+        previous = os.sched_getaffinity(0)
+        # Children inherit it: the models' core is theirs alone where there is another one.
+        os.sched_setaffinity(0, others)
+        try:
+            direct, governed, profiles = self._run_arms(plan)
+        finally:
+            os.sched_setaffinity(0, previous)
+        self._report(plan, direct, governed, profiles, shared=models == others)
+
+    def _run_arms(self, plan: DemoPlan) -> tuple[Arm | None, Arm | None,
+                                                 dict[str, RuntimeSamples]]:
+        self._console.print(f'starting Triton with {", ".join(plan.backend_models)} ...')
+        runner = ArmRunner(
+            plan, assets=self._options.assets, folder=self._folder,
+            seconds=self._options.seconds,
+            environment=graph_environment(_config_folder(), self._options.domain_id))
+        direct = governed = None
+        with serve(plan, self._store, self._folder,
+                   grpc_port=self._options.grpc_port) as server:
+            profiles = self._profile(plan, server.grpc_endpoint)
+            config = self._folder / 'vig.yaml'
+            config.write_text(render(plan, profiles, server.grpc_endpoint), encoding='utf-8')
+            if not self._options.no_direct_arm:
+                title = 'Without the governor: every frame straight to Triton'
+                with table.LiveView(self._console, plan, title) as view:
+                    direct = runner.run_direct(server.grpc_endpoint, view.show)
+            if not self._options.no_governor_arm:
+                title = 'With the governor'
+                with table.LiveView(self._console, plan, title) as view:
+                    governed = runner.run_governed(config, view.show)
+        return direct, governed, profiles
+
+    def _profile(self, plan: DemoPlan, endpoint: str) -> dict[str, RuntimeSamples]:
+        """Measure every variant alone on the server."""
+        profiles: dict[str, RuntimeSamples] = {}
+        backend = TritonBackend(endpoint)
+        try:
+            backend.connect(timeout_s=10)
+            for stream in plan.streams:
+                source = frames(self._options.assets / stream.video, stream.size)
+                images = [next(source)[1] for _ in range(PROFILE_FRAMES)]
+                source.close()
+                for variant in stream.variants:
+                    if variant.backend_model not in profiles:
+                        profiles[variant.backend_model] = self._measure(
+                            backend, variant.backend_model, images)
+        finally:
+            backend.close()
+        return profiles
+
+    def _measure(self, backend: TritonBackend, model: str, images: Sequence[Any]
+                 ) -> RuntimeSamples:
+        samples = measure_runtime(backend, model, INPUT, images, runs=PROFILE_RUNS)
+        p50, p95, p99 = (samples.quantile_ns(percent) / NS_PER_MS for percent in (50, 95, 99))
+        self._console.print(f'  measured {model:18} p50 {p50:6.1f}  p95 {p95:6.1f}  '
+                            f'p99 {p99:6.1f} ms  ({PROFILE_RUNS} runs alone)')
+        return samples
+
+    def _report(self, plan: DemoPlan, direct: Arm | None, governed: Arm | None,
+                profiles: Mapping[str, RuntimeSamples], *, shared: bool) -> None:
+        arms = {name: arm for name, arm in (('direct', direct), ('governed', governed))
+                if arm is not None}
+        reports = {name: arm.reports(plan) for name, arm in arms.items()}
+        summary = {
+            'seconds_judged': {name: (arm.end_ns - arm.start_ns) / NS_PER_S
+                               for name, arm in arms.items()},
+            'machine': {'processor': platform.machine(), 'cores': os.cpu_count(),
+                        'python': platform.python_version(),
+                        'models_have_a_core_of_their_own': not shared},
+            'profiles_ms': {name: {f'p{percent}': samples.quantile_ns(percent) / NS_PER_MS
+                                   for percent in (50, 95, 99)}
+                            for name, samples in profiles.items()},
+            'notes': plan.notes,
+            **{name: {report.stream: report.as_json() for report in of_arm}
+               for name, of_arm in reports.items()}}
+        (self._folder / 'summary.json').write_text(json.dumps(summary, indent=1),
+                                                   encoding='utf-8')
+        if reports:
+            self._console.print(table.comparison(plan, reports))
+        if direct is not None and governed is not None:
+            self._console.print(table.verdict(reports['direct'], reports['governed']))
+        self._draw(plan, direct, governed)
+
+    def _draw(self, plan: DemoPlan, direct: Arm | None, governed: Arm | None) -> None:
+        shown = governed or direct
+        if shown is None:
+            return
+        draw_results(self._folder / 'result.png', plan, shown.notes, shown.captures,
+                     self._options.assets)
+        draw_timeline(self._folder / 'timeline.png', plan, direct, governed)
+        for name in ('result.png', 'timeline.png', 'summary.json', 'vig.yaml'):
+            self._console.print(f'wrote {self._folder / name}')
+
+
+def _config_folder() -> Path:
+    """Find the folder ``config`` of the source tree, or of the installed package."""
+    source = Path(__file__).resolve().parents[2] / 'config'
+    if source.is_dir():
+        return source
+    from ament_index_python.packages import get_package_share_directory
+    return Path(get_package_share_directory('vig')) / 'config'

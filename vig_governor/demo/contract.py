@@ -1,0 +1,71 @@
+"""The demo's vig.yaml: the plan's contracts with the profiles measured a moment ago."""
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+from vig_core.units import NS_PER_US
+
+from vig_governor.demo.plan import DemoPlan, DemoStream, DemoVariant
+from vig_governor.measure.runtime import RuntimeSamples
+
+INPUT = 'IMAGE'
+
+
+def render(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples], endpoint: str) -> str:
+    """
+    Write the configuration of the governor.
+
+    :param profiles: runs by backend model; every model of the plan is there.
+    :param endpoint: gRPC endpoint of the server, ``host:port``.
+    """
+    moment = datetime.now(timezone.utc).strftime('%Y-%m-%d %H:%M:%S')
+    lines = [f'# Written by `vig demo` at {moment} UTC; the profiles were measured on this machine.',
+             'version: 1',
+             'backend:',
+             '  type: triton',
+             f'  grpc_endpoint: "{endpoint}"',
+             '  slots: 1',
+             '  pipelining_depth: 0',
+             '  safety_margin_percent: 110',
+             '  inference_timeout_ms: 5000',
+             'models:']
+    for stream in plan.streams:
+        lines += _model(stream, profiles)
+    lines.append('streams:')
+    for stream in plan.streams:
+        lines += [f'  {stream.name}:',
+                  f'    topic: {stream.topic}',
+                  '    type: sensor_msgs/msg/Image',
+                  f'    model: {stream.name}',
+                  f'    input: {{tensor: {INPUT}, encoder: image, layout: HWC, dtype: UINT8}}']
+    return '\n'.join(lines) + '\n'
+
+
+def _model(stream: DemoStream, profiles: Mapping[str, RuntimeSamples]) -> list[str]:
+    # A best-effort stream promises nothing: a period would only declare a wish.
+    is_guarded = stream.criticality in ('protected', 'high')
+    lines = [f'  {stream.name}:',
+             f'    class: {stream.criticality}',
+             '    queue: {policy: latest, capacity: 1, overflow: reject_new}',
+             '    contract:',
+             f'      deadline_ms: {stream.deadline_ms}',
+             f'      max_age_ms: {stream.max_age_ms}',
+             f'      period_ms: {stream.period_ms}']
+    if is_guarded:
+        lines += ['      extension:',
+                  '        version: 1',
+                  f'        consumer_period_ms: {stream.period_ms}',
+                  f'        release_jitter_ms: {round(2 * stream.jitter_ms)}']
+    lines.append('    variants:')
+    for variant in stream.variants:
+        lines += _variant(variant, profiles[variant.backend_model])
+    return lines
+
+
+def _variant(variant: DemoVariant, samples: RuntimeSamples) -> list[str]:
+    p50, p95, p99 = (samples.quantile_ns(percent) // NS_PER_US for percent in (50, 95, 99))
+    return [f'      - id: {variant.variant_id}',
+            f'        backend_model: {variant.backend_model}',
+            f'        quality: {{value: {variant.quality}, source: user_declared}}',
+            f'        profile: {{p50_us: {p50}, p95_us: {p95}, p99_us: {p99},'
+            f' samples: {len(samples.durations_ns)}}}']

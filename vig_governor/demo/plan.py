@@ -1,0 +1,122 @@
+"""What the demo runs: its cameras, their classes and contracts, chosen by the files at hand."""
+
+from dataclasses import dataclass
+
+from vig_governor.demo.assets import AssetStore
+from vig_governor.demo.repository import available
+
+
+@dataclass(frozen=True, slots=True)
+class DemoVariant:
+    """One backend model of a stream, with the quality that the operator gives it."""
+
+    variant_id: str
+    backend_model: str
+    quality: float
+
+
+@dataclass(frozen=True, slots=True)
+class DemoStream:
+    """
+    One camera and the model behind it.
+
+    :ivar criticality: ``protected``, ``high``, ``normal`` or ``best_effort``.
+    :ivar variants: in falling quality.
+    :ivar direct_model: the one that runs without the governor, which cannot choose.
+    :ivar draws: how a result is drawn: ``face``, ``pose``, ``objects`` or ``mask``.
+    :ivar jitter_ms: the capture is up to this much early or late.
+    :ivar transport_ms: from capture to publication.
+    """
+
+    name: str
+    video: str
+    size: tuple[int, int]
+    rate_hz: float
+    criticality: str
+    deadline_ms: int
+    max_age_ms: int
+    variants: tuple[DemoVariant, ...]
+    direct_model: str
+    draws: str
+    seed: int
+    jitter_ms: float = 1.0
+    transport_ms: float = 2.0
+
+    @property
+    def topic(self) -> str:
+        """Where the camera publishes."""
+        return f'/demo/{self.name}/image_raw'
+
+    @property
+    def frame_id(self) -> str:
+        """Coordinate frame in the header of each image."""
+        return f'{self.name}_camera'
+
+    @property
+    def period_ms(self) -> int:
+        """Distance of two captures, in whole milliseconds as the contract has it."""
+        return round(1000 / self.rate_hz)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPlan:
+    """All streams, the most important first, and what had to be left out."""
+
+    streams: tuple[DemoStream, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def backend_models(self) -> tuple[str, ...]:
+        """Every backend model that some stream may run, each once."""
+        return tuple(dict.fromkeys(variant.backend_model for stream in self.streams
+                                   for variant in stream.variants))
+
+
+_CARPHONE = 'videos/carphone_pristine.mp4'
+_BIKES = 'videos/bikes.mp4'
+_VTEST = 'videos/vtest.avi'
+
+_FACE = (DemoVariant('full_range', 'face_full', 1.0), DemoVariant('short_range', 'face_short', 0.9))
+_POSE = (DemoVariant('heavy', 'pose_heavy', 1.0), DemoVariant('full', 'pose_full', 0.9),
+         DemoVariant('lite', 'pose_lite', 0.7))
+
+
+def choose(store: AssetStore) -> DemoPlan:
+    """
+    Plan for the files at hand.
+
+    :raises AssetError: not even the smaller demo is possible.
+    """
+    for path in (_CARPHONE, _BIKES, 'weights/face_detection_full_range_sparse.tflite',
+                 'weights/pose_landmark_full.tflite', 'weights/pose_detection.tflite',
+                 'weights/selfie_segmentation.tflite'):
+        store.path(path)
+    served, notes = available(store), []
+    pose = tuple(variant for variant in _POSE if variant.backend_model in served)
+    if len(pose) < len(_POSE):
+        notes.append('pose runs with the variant full alone: lite and heavy come with npm')
+    study = pose[0]
+    return DemoPlan((
+        DemoStream('face', _CARPHONE, (640, 480), 30, 'protected', 33, 66, _FACE, 'face_full',
+                   'face', seed=1),
+        DemoStream('pose', _CARPHONE, (640, 480), 10, 'high', 100, 200, pose, 'pose_full',
+                   'pose', seed=2),
+        _street(store, served, notes),
+        DemoStream('study', _CARPHONE, (640, 480), 10, 'best_effort', 1000, 2000,
+                   (DemoVariant(study.variant_id, study.backend_model, 1.0),),
+                   study.backend_model, 'pose', seed=4),
+    ), tuple(notes))
+
+
+def _street(store: AssetStore, served: tuple[str, ...], notes: list[str]) -> DemoStream:
+    """Watch pedestrians with the object detector, or else cut out the cyclists."""
+    video = _VTEST if store.has(_VTEST) else _BIKES
+    if 'objdet' in served:
+        if video == _BIKES:
+            notes.append('no pedestrian video: vtest.avi comes with the Debian package opencv-doc')
+        model, draws = DemoVariant('ssd', 'objdet', 1.0), 'objects'
+    else:
+        notes.append('a segmentation takes the place of the object detector, which npm carries')
+        model, draws = DemoVariant('square', 'segmentation', 1.0), 'mask'
+    return DemoStream('street', video, (640, 480), 10, 'normal', 100, 300, (model,),
+                      model.backend_model, draws, seed=3)

@@ -1,0 +1,58 @@
+"""
+The demo's Triton, with one CPU core as its accelerator.
+
+The demo says ``slots: 1``, and that must be what the server really runs at once. So the processes
+in which the models run share one core, as they would share one GPU, in both arms alike; the
+server itself, the cameras and the nodes use the others. With a single core all use that one.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import os
+from pathlib import Path
+
+import psutil
+
+from vig_governor.demo.assets import AssetStore
+from vig_governor.demo.plan import DemoPlan
+from vig_governor.demo.repository import write_repository
+from vig_governor.triton_server import TritonServer
+
+_MODEL_PROCESS = 'triton_python_backend_stub'
+
+
+def split_cores() -> tuple[set[int], set[int]]:
+    """Give the core of the models and the cores of everything else."""
+    cores = sorted(os.sched_getaffinity(0))
+    return {cores[-1]}, set(cores[:-1] or cores)
+
+
+def pin_models(server_pid: int, cores: set[int]) -> int:
+    """Bind the threads of all model processes to ``cores``; tell how many processes they are."""
+    models = [process for process in psutil.Process(server_pid).children(recursive=True)
+              if _MODEL_PROCESS in process.name() or _MODEL_PROCESS[:15] == process.name()]
+    for process in models:
+        for thread in process.threads():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(thread.id, cores)
+    return len(models)
+
+
+@contextlib.contextmanager
+def serve(plan: DemoPlan, store: AssetStore, folder: Path, *,
+          grpc_port: int = 0) -> Iterator[TritonServer]:
+    """
+    Run the plan's models on a real server.
+
+    :param folder: receives ``model_repository/`` and ``log/triton.log``.
+    :raises TritonServerError: it is not installed or did not start.
+    :raises AssetError: a file of a model is missing.
+    """
+    environment = write_repository(folder / 'model_repository', store, plan.backend_models)
+    log = folder / 'log' / 'triton.log'
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    with TritonServer(folder / 'model_repository', grpc_port=grpc_port, environment=environment,
+                      log=log) as server:
+        pin_models(server.pid, split_cores()[0])
+        yield server

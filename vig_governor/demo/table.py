@@ -1,0 +1,125 @@
+"""What a person watches: the live table, the comparison, and the verdict."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from vig_governor.demo.plan import DemoPlan
+from vig_governor.demo.report import StreamReport
+
+_PLAIN_PERIOD_S = 4.0
+_DROPS = ('superseded', 'stale', 'infeasible', 'capacity', 'obsolete', 'invalid_stamp',
+          'backend_timeout', 'backend_failed')
+
+
+class LiveView:
+    """Shows snapshots: a table that moves on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, console: Console, plan: DemoPlan, title: str) -> None:
+        self._console = console
+        self._plan = plan
+        self._title = title
+        self._live: Live | None = None
+        self._shown_at_s = 0.0
+
+    def __enter__(self) -> 'LiveView':
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> None:
+        """Show a consumer's snapshot."""
+        if self._live is not None:
+            self._live.update(self._table(snapshot, elapsed_s, seconds), refresh=True)
+        elif elapsed_s - self._shown_at_s >= _PLAIN_PERIOD_S:
+            self._shown_at_s = elapsed_s
+            self._console.print(self._line(snapshot, elapsed_s), highlight=False)
+
+    def _line(self, snapshot: Mapping[str, Any], elapsed_s: float) -> str:
+        parts = [f'{stream.name} {_percent(figures["coverage"])} covered,'
+                 f' age p95 {_ms(figures["age_p95_ms"])}'
+                 for stream in self._plan.streams
+                 for figures in (snapshot['streams'][stream.name],)]
+        return f'[{elapsed_s:4.0f} s] ' + '; '.join(parts)
+
+    def _table(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> Table:
+        idle = snapshot['idle_share']
+        caption = f'{elapsed_s:.0f} of {seconds:.0f} s'
+        if idle is not None:
+            caption += f' · slot kept idle on purpose {100 * idle:.1f} % of the time'
+        table = Table(title=self._title, caption=caption)
+        for name in ('stream', 'class'):
+            table.add_column(name)
+        for name in ('in /s', 'results', 'coverage', 'age p50', 'age p95'):
+            table.add_column(name, justify='right')
+        table.add_column('drops')
+        table.add_column('variant')
+        for stream in self._plan.streams:
+            figures = snapshot['streams'][stream.name]
+            table.add_row(
+                stream.name, stream.criticality, f'{figures["rate_in_hz"]:.0f}',
+                str(figures['results']), _coloured(figures['coverage']),
+                _ms(figures['age_p50_ms']), _ms(figures['age_p95_ms']),
+                _drops(figures['reasons']), figures['variant'])
+        return table
+
+
+def comparison(plan: DemoPlan, arms: Mapping[str, Sequence[StreamReport]]) -> Table:
+    """Put the arms side by side, one row for each stream; arms go by their names."""
+    table = Table(title='The same cameras on the same server, judged by their consumer')
+    for name in ('stream', 'class', 'needed'):
+        table.add_column(name)
+    for arm in arms:
+        for name in ('coverage', 'age p50', 'age p95', 'results', 'ended otherwise'):
+            table.add_column(f'{arm}\n{name}', justify='right')
+    for number, stream in enumerate(plan.streams):
+        cells = [cell for reports in arms.values() for cell in _cells(reports[number])]
+        table.add_row(stream.name, stream.criticality,
+                      f'≤ {stream.max_age_ms} ms old\nevery {stream.period_ms} ms', *cells)
+    return table
+
+
+def _cells(report: StreamReport) -> tuple[str, ...]:
+    return (_coloured(report.coverage_percent / 100), _ms(report.age_p50_ms),
+            _ms(report.age_p95_ms), f'{report.results}/{report.frames}',
+            _drops(report.reasons))
+
+
+def verdict(direct: Sequence[StreamReport], governed: Sequence[StreamReport]) -> str:
+    """Say in one sentence what the most important stream got in both arms."""
+    before, after = direct[0], governed[0]
+    return (f'{after.stream} ({after.criticality}): without a usable result for '
+            f'{before.cycles - before.covered} of {before.cycles} cycles when every frame goes '
+            f'straight to the server, {after.cycles - after.covered} of {after.cycles} with the '
+            f'governor; age p95 {_ms(before.age_p95_ms)} against {_ms(after.age_p95_ms)}')
+
+
+def _ms(value: float | None) -> str:
+    return '-' if value is None else f'{value:.0f} ms'
+
+
+def _percent(share: float | None) -> str:
+    return '-' if share is None else f'{100 * share:.1f} %'
+
+
+def _coloured(share: float | None) -> str:
+    if share is None:
+        return '-'
+    colour = 'green' if share >= 0.99 else 'yellow' if share >= 0.9 else 'red'
+    return f'[{colour}]{_percent(share)}[/{colour}]'
+
+
+def _drops(reasons: Mapping[str, int]) -> str:
+    return _counts({reason: reasons[reason] for reason in _DROPS if reasons.get(reason)})
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ', '.join(f'{name} {count}' for name, count in counts.items()) or '-'

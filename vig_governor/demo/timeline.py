@@ -1,0 +1,182 @@
+"""
+``timeline.png``: half a second of both arms, to be read from left to right.
+
+The lane of the slot shows what ran on the server and when; each stream's lane shows its captures
+and how they ended. All of it is computed from the statuses that the consumer received: a request
+ended at ``stamp + age``, ran for ``backend_time`` before that, and waited for ``queue_wait``
+before that.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from vig_core.units import NS_PER_MS
+
+from vig_governor.demo.arms import Arm
+from vig_governor.demo.plan import DemoPlan
+
+SPAN_NS = 500 * NS_PER_MS
+# Shorter pauses are the hand-over from one execution to the next, not a decision.
+MIN_IDLE_NS = 3 * NS_PER_MS
+
+_COLOURS = {'protected': '#d94f3a', 'high': '#f0a020', 'normal': '#3c8fd9',
+            'best_effort': '#8c8c8c'}
+_RAN = ('completed', 'obsolete', 'backend_failed')
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """
+    One request on the ROS clock, nanoseconds.
+
+    :ivar began_ns: when its execution began, or ``None`` if it never ran.
+    """
+
+    stream: str
+    captured_ns: int
+    arrived_ns: int
+    began_ns: int | None
+    ended_ns: int
+    reason: str
+
+
+def lives(notes: Mapping[str, Any]) -> list[Life]:
+    """Reconstruct every request of a run from its status, in the order in which they ended."""
+    found = []
+    for stream, entry in notes.items():
+        for captured, reason, _, age, waited, computed in entry['statuses']:
+            ended = captured + age
+            has_run = reason in _RAN
+            began = ended - computed if has_run else None
+            found.append(Life(stream, captured, (ended if began is None else began) - waited,
+                              began, ended, reason))
+    return sorted(found, key=lambda life: life.ended_ns)
+
+
+def idle_spans(requests: Sequence[Life], *, start_ns: int, end_ns: int) -> list[tuple[int, int]]:
+    """
+    Find the spans in which nothing ran although something that ran later was waiting.
+
+    The governor never leaves a slot idle with work waiting unless it holds that work back for
+    an expected frame of a higher class: these spans are that deliberate idle.
+    """
+    busy = sorted((life.began_ns, life.ended_ns) for life in requests
+                  if life.began_ns is not None and life.ended_ns > start_ns
+                  and life.began_ns < end_ns)
+    gaps, free_from = [], start_ns
+    for began, ended in busy:
+        if began > free_from:
+            gaps.append((free_from, began))
+        free_from = max(free_from, ended)
+    if free_from < end_ns:
+        gaps.append((free_from, end_ns))
+    spans = []
+    for first, last in gaps:
+        arrivals = [life.arrived_ns for life in requests
+                    if life.arrived_ns < last and (life.began_ns or life.ended_ns) > first]
+        held_from = max(min(arrivals, default=last), first)
+        if last - held_from >= MIN_IDLE_NS:
+            spans.append((held_from, last))
+    return spans
+
+
+def draw_timeline(path: Path, plan: DemoPlan, direct: Arm | None,
+                  governed: Arm | None) -> None:
+    """Draw the picture, from the middle of each arm that there is."""
+    matplotlib.rcParams['font.size'] = 9
+    arms = [(arm, title) for arm, title in (
+        (direct, 'Without the governor: every frame goes straight to the server'),
+        (governed, 'With the governor: one execution at a time, the newest frame first'),
+    ) if arm is not None]
+    figure = Figure(figsize=(13, 4.2 * len(arms) + 0.9), layout='constrained')
+    axes = figure.subplots(len(arms), 1, squeeze=False)[:, 0]
+    for number, (arm, title) in enumerate(arms):
+        _draw_arm(axes[number], plan, lives(arm.notes), (arm.start_ns + arm.end_ns) // 2,
+                  is_governed=arm is governed)
+        axes[number].set_title(title, loc='left', fontweight='bold', fontsize=11)
+    axes[-1].set_xlabel('milliseconds')
+    figure.legend(handles=_legend(), loc='outside lower center', ncols=7, frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def _draw_arm(axes: Axes, plan: DemoPlan, requests: Sequence[Life], start_ns: int, *,
+              is_governed: bool) -> None:
+    end_ns = start_ns + SPAN_NS
+    seen = [life for life in requests
+            if life.ended_ns >= start_ns and life.captured_ns <= end_ns]
+    names = [stream.name for stream in plan.streams]
+    top = len(names)
+
+    def at(instant_ns: int) -> float:
+        return (instant_ns - start_ns) / NS_PER_MS
+
+    if is_governed:
+        for first, last in idle_spans(seen, start_ns=start_ns, end_ns=end_ns):
+            axes.axvspan(at(first), at(last), ymin=(top + 0.05) / (top + 1.1), ymax=0.99,
+                         color='#2b2b2b', alpha=0.18, hatch='///', linewidth=0)
+    rows = _rows([life for life in seen if life.began_ns is not None], 1 if is_governed else top)
+    for life, row, count in rows:
+        assert life.began_ns is not None
+        axes.barh(top + 0.1 + 0.8 * (row + 0.5) / count, at(life.ended_ns) - at(life.began_ns),
+                  left=at(life.began_ns), height=0.8 / count, color=_colour(plan, life.stream),
+                  edgecolor='white', linewidth=0.8)
+    for life in seen:
+        lane = top - 1 - names.index(life.stream)
+        _draw_life(axes, life, lane + 0.5, at, _colour(plan, life.stream))
+    for lane in range(top + 1):
+        axes.axhline(lane, color='#dddddd', linewidth=0.8, zorder=0)
+    axes.set_yticks([top - 1 - number + 0.5 for number in range(top)] + [top + 0.5],
+                    [f'{stream.name}\n({stream.criticality})' for stream in plan.streams]
+                    + ['on the server'])
+    axes.set_xlim(0, at(end_ns))
+    axes.set_ylim(0, top + 1.1)
+    for side in ('top', 'right', 'left'):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(axis='y', length=0)
+
+
+def _rows(ran: Sequence[Life], count: int) -> list[tuple[Life, int, int]]:
+    """Give each execution a row so that those that overlap in time do not cover each other."""
+    free_from = [0] * count
+    rows = []
+    for life in sorted(ran, key=lambda each: each.began_ns or 0):
+        row = min(range(count), key=lambda number: free_from[number])
+        free_from[row] = life.ended_ns
+        rows.append((life, row, count))
+    return rows
+
+
+def _draw_life(axes: Axes, life: Life, height: float, at: Any, colour: str) -> None:
+    """Draw a capture, the way to its end, and the end."""
+    axes.plot([at(life.captured_ns), at(life.ended_ns)], [height, height], color=colour,
+              linewidth=1, alpha=0.45)
+    axes.plot(at(life.captured_ns), height, marker='|', color=colour, markersize=13,
+              markeredgewidth=2)
+    marker, size = {'completed': ('o', 7), 'superseded': ('x', 7), 'stale': ('v', 8),
+                    'obsolete': ('s', 6)}.get(life.reason, ('P', 7))
+    axes.plot(at(life.ended_ns), height, marker=marker, color=colour, markersize=size,
+              markeredgewidth=1.8, linestyle='none')
+
+
+def _colour(plan: DemoPlan, name: str) -> str:
+    return next(_COLOURS[stream.criticality] for stream in plan.streams if stream.name == name)
+
+
+def _legend() -> list[Any]:
+    def mark(marker: str, text: str) -> Line2D:
+        return Line2D([], [], color='#444444', marker=marker, linestyle='none', markersize=7,
+                      markeredgewidth=1.8, label=text)
+
+    return [mark('|', 'captured'), mark('o', 'result delivered'),
+            mark('x', 'superseded by a newer frame'), mark('v', 'stale, not run'),
+            mark('s', 'obsolete, not delivered'), mark('P', 'refused or failed'),
+            Patch(facecolor='#cfcfcf', hatch='///', edgecolor='#777777',
+                  label='idle on purpose')]

@@ -1,0 +1,1 @@
+"""Measuring what models cost on a real server; never imports rclpy."""

@@ -1,0 +1,97 @@
+"""
+How long one model takes alone on the server, as the governor will see it.
+
+A run is what lies between a decision to dispatch and the answer: a slot of input memory is taken,
+the frame is written into it, the request goes out, the answer comes back. Runs follow each other
+without a pause; the first ones are thrown away.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+import threading
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vig_core.errors import VigError
+
+from vig_governor.backend.base import Answered, Backend, Outcome
+
+_STREAM = 'measurement'
+
+
+class MeasurementFailed(VigError):
+    """A model that failed or did not answer while it was measured; says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSamples:
+    """Durations of the runs that count, in nanoseconds, in the order of the runs."""
+
+    backend_model: str
+    durations_ns: tuple[int, ...]
+
+    def quantile_ns(self, percent: float) -> int:
+        """
+        Give the nearest-rank quantile.
+
+        :param percent: in 0..100, for example 99.
+        """
+        return quantile(self.durations_ns, percent)
+
+
+def quantile(values: Sequence[int], percent: float) -> int:
+    """
+    Give the nearest-rank quantile: the smallest value that ``percent`` of all do not exceed.
+
+    :raises ValueError: there are no values.
+    """
+    if not values:
+        raise ValueError('no values, hence no quantile')
+    return sorted(values)[max(ceil(len(values) * percent / 100) - 1, 0)]
+
+
+def measure_runtime(backend: Backend, backend_model: str, tensor: str,
+                    frames: Sequence[NDArray[np.uint8]], *, runs: int = 40, warmup: int = 5,
+                    timeout_s: float = 10.0) -> RuntimeSamples:
+    """
+    Run one model alone, back to back.
+
+    :param backend: connected; nothing else may use the server meanwhile.
+    :param tensor: the model's input.
+    :param frames: real inputs of one shape, used in turn.
+    :param runs: runs that count.
+    :param warmup: runs before them that do not.
+    :param timeout_s: for each run.
+    :raises MeasurementFailed: a run failed or took longer than ``timeout_s``; the slot of a run
+        without an end stays taken.
+    """
+    backend.open_stream(_STREAM, slots=1, transport='auto')
+    durations = [_run(backend, backend_model, tensor, frames[number % len(frames)], number,
+                      timeout_s)
+                 for number in range(warmup + runs)]
+    return RuntimeSamples(backend_model, tuple(durations[warmup:]))
+
+
+def _run(backend: Backend, backend_model: str, tensor: str, frame: NDArray[np.uint8],
+         request_id: int, timeout_s: float) -> int:
+    answered = threading.Event()
+    outcomes: list[tuple[Outcome, int]] = []
+
+    def on_end(outcome: Outcome) -> None:
+        outcomes.append((outcome, time.monotonic_ns()))
+        answered.set()
+
+    began_at_ns = time.monotonic_ns()
+    slot = backend.acquire(_STREAM, request_id)
+    slot.allocate(tensor, frame.shape, 'UINT8')[...] = frame
+    backend.infer(request_id, backend_model, slot, on_end)
+    if not answered.wait(timeout_s):
+        raise MeasurementFailed(f'{backend_model} did not answer within {timeout_s:g} s')
+    backend.release(request_id)
+    outcome, ended_at_ns = outcomes[0]
+    if not isinstance(outcome, Answered):
+        raise MeasurementFailed(f'{backend_model} failed: {outcome.detail}')
+    return ended_at_ns - began_at_ns
