@@ -9,50 +9,27 @@ closes, whatever ended us. (``PR_SET_PDEATHSIG`` would tie the server to the *th
 it, and needs code between fork and exec.)
 """
 
+from collections.abc import Mapping, Sequence
 import contextlib
 import http.client
 import os
+from pathlib import Path
 import signal
 import socket
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 
-from vig_core.errors import VigError
+from vig_governor.triton_install import find_installation, TritonServerError
 
-VENV_VARIABLE = 'VIG_TRITON_VENV'
-DEFAULT_VENV = Path('.vig') / 'triton'
 LOOPBACK = '127.0.0.1'
 
-_FIND_PACKAGE = ('import sysconfig, sys; print(sysconfig.get_path("purelib")); '
-                 'print(sysconfig.get_config_var("LIBDIR")); '
-                 'print("%d.%d" % sys.version_info[:2])')
 _WATCH = ('read -r _; kill -TERM -- "-$1" 2>/dev/null || exit 0; '
           'sleep 5; kill -KILL -- "-$1" 2>/dev/null; rm -rf -- "$2"; rm -f -- "/dev/shm/$3"*')
 _LOG_TAIL_LINES = 12
 _SHARED_MEMORY = Path('/dev/shm')
-
-
-class TritonServerError(VigError):
-    """The server is not installed, did not start, or ended; says why and what would help."""
-
-
-def find_venv(venv: Path | None = None) -> Path:
-    """
-    Find the environment that holds Triton: the argument, ``VIG_TRITON_VENV``, ``.vig/triton``.
-
-    :raises TritonServerError: there is none; the sentence names the command that makes it.
-    """
-    chosen = venv or Path(os.environ.get(VENV_VARIABLE) or DEFAULT_VENV)
-    if not (chosen / 'bin' / 'python').exists():
-        raise TritonServerError(
-            f'no Triton environment at {chosen}: run `make setup` in the project, or name one '
-            f'with the environment variable {VENV_VARIABLE}')
-    return chosen.absolute()
 
 
 def free_port() -> int:
@@ -87,7 +64,7 @@ class TritonServer:
         repositories = ([model_repository] if isinstance(model_repository, Path)
                         else model_repository)
         self._repositories = [repository.absolute() for repository in repositories]
-        self._venv = find_venv(venv)
+        self._installation = find_installation(venv)
         self._are_ports_ours = not grpc_port and not http_port
         self._grpc_port = grpc_port
         self._http_port = http_port
@@ -181,6 +158,22 @@ class TritonServer:
         """Let a paused server run on."""
         _signal_group(self.pid, signal.SIGCONT)
 
+    def load_model(self, name: str, *, timeout_s: float = 30.0) -> None:
+        """
+        Load a model again, or for the first time; needs ``load`` (explicit model control).
+
+        :raises TritonServerError: the server refuses, with its reason.
+        """
+        self._command(f'/v2/repository/models/{name}/load', timeout_s)
+
+    def unload_model(self, name: str, *, timeout_s: float = 30.0) -> None:
+        """
+        Take a model away while the server runs; see ``load_model``.
+
+        :raises TritonServerError: the server refuses, with its reason.
+        """
+        self._command(f'/v2/repository/models/{name}/unload', timeout_s)
+
     def log_tail(self) -> str:
         """Return the last lines that the server wrote, or an empty text."""
         if self._log is None or not self._log.exists():
@@ -197,22 +190,16 @@ class TritonServer:
         self.stop()
 
     def _launch(self) -> None:
-        package, library_folder, version = _interpreter_facts(self._venv)
         self._work = tempfile.TemporaryDirectory(prefix='vig-triton-')
         work = Path(self._work.name)
         self._log = self._given_log or work / 'server.log'
         self._region_prefix = f'vig_server_{os.getpid()}_{os.urandom(4).hex()}_'
-        backends = _link_backends(package, version, work / 'backends')
-        environment = {
-            **os.environ, **self._environment,
-            'PATH': f'{self._venv / "bin"}{os.pathsep}{os.environ.get("PATH", "")}',
-            'LD_LIBRARY_PATH': library_folder}
-        for name in ('PYTHONPATH', 'PYTHONHOME', 'VIRTUAL_ENV'):
-            environment.pop(name, None)
+        backends = self._installation.link_backends(work / 'backends')
         with open(self._log, 'ab') as log:
             self._process = subprocess.Popen(
-                [*self._wrapper, str(package / 'bin' / 'tritonserver'), *self._options(backends)],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment,
+                [*self._wrapper, str(self._installation.executable), *self._options(backends)],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                env={**self._installation.environment(), **self._environment},
                 start_new_session=True)
         self._watcher = subprocess.Popen(
             ['sh', '-c', _WATCH, 'sh', str(self._process.pid), str(work), self._region_prefix],
@@ -254,12 +241,25 @@ class TritonServer:
         return self._says_yes('/v2/health/ready')
 
     def _says_yes(self, path: str) -> bool:
-        connection = http.client.HTTPConnection(LOOPBACK, self._http_port, timeout=1.0)
         try:
-            connection.request('GET', path)
-            return connection.getresponse().status == http.HTTPStatus.OK
+            return self._ask('GET', path, 1.0)[0] == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False
+
+    def _command(self, path: str, timeout_s: float) -> None:
+        try:
+            status, answer = self._ask('POST', path, timeout_s)
+        except (OSError, http.client.HTTPException) as error:
+            raise TritonServerError(f'{path}: the server does not answer: {error}') from None
+        if status != http.HTTPStatus.OK:
+            raise TritonServerError(f'{path}: {answer}')
+
+    def _ask(self, method: str, path: str, timeout_s: float) -> tuple[int, str]:
+        connection = http.client.HTTPConnection(LOOPBACK, self._http_port, timeout=timeout_s)
+        try:
+            connection.request(method, path)
+            response = connection.getresponse()
+            return response.status, response.read().decode(errors='replace')
         finally:
             connection.close()
 
@@ -282,27 +282,3 @@ class TritonServer:
 def _signal_group(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, number)
-
-
-def _interpreter_facts(venv: Path) -> tuple[Path, str, str]:
-    answer = subprocess.run([str(venv / 'bin' / 'python'), '-c', _FIND_PACKAGE],
-                            capture_output=True, text=True, timeout=30, check=False)
-    facts = answer.stdout.split('\n')
-    package = Path(facts[0]) / 'pytriton' / 'tritonserver'
-    if answer.returncode != 0 or not (package / 'bin' / 'tritonserver').exists():
-        raise TritonServerError(
-            f'{venv} holds no Triton server (package nvidia-pytriton): run `make setup`')
-    return package, facts[1], facts[2]
-
-
-def _link_backends(package: Path, version: str, folder: Path) -> Path:
-    stub = package / 'python_backend_stubs' / version / 'triton_python_backend_stub'
-    if not stub.exists():
-        raise TritonServerError(f'the Triton package has no Python backend for Python {version}')
-    target = folder / 'python'
-    target.mkdir(parents=True)
-    for file in (package / 'backends' / 'python').iterdir():
-        if file.name != '__pycache__':
-            (target / file.name).symlink_to(file)
-    (target / stub.name).symlink_to(stub)
-    return folder

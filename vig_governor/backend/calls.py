@@ -61,11 +61,3 @@ def outputs_of(response: Any) -> tuple[OutputTensor, ...]:
     return tuple(
         OutputTensor(output.name, output.datatype, tuple(output.shape), content)
         for output, content in zip(response.outputs, contents))
-
-
-def is_loopback(endpoint: str) -> bool:
-    """Whether an endpoint names this host, so that both sides may see the same memory."""
-    if endpoint.startswith('unix:'):
-        return True
-    host = endpoint.rpartition(':')[0].strip('[]').lower()
-    return host in ('localhost', '::1') or host.startswith('127.')

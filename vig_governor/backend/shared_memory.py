@@ -24,7 +24,7 @@ PAGE = mmap.PAGESIZE
 
 
 def round_to_pages(byte_size: int) -> int:
-    """Give the smallest number of whole pages, in bytes, that holds ``byte_size``; at least one."""
+    """Give the smallest number of bytes, in whole pages, that holds ``byte_size``."""
     return max(1, -(-byte_size // PAGE)) * PAGE
 
 

@@ -1,4 +1,4 @@
-"""What a model's configuration says, and what of it a governor must know before the first frame."""
+"""What a model's configuration says, and what a governor must know of it beforehand."""
 
 from collections.abc import Mapping, Sequence
 import math

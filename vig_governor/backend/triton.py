@@ -12,16 +12,16 @@ from tritonclient.utils import InferenceServerException
 
 from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, InputSlot,
                                        ModelSignature, Outcome)
-from vig_governor.backend.calls import Call, is_loopback, outputs_of, wire_shape
-from vig_governor.backend.segments import private_segment, Refused, Registrar, Unreachable
+from vig_governor.backend.calls import Call, outputs_of, wire_shape
+from vig_governor.backend.input_memory import InputMemory
+from vig_governor.backend.segments import Refused, Unreachable
 from vig_governor.backend.shared_memory import KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of
-from vig_governor.backend.slots import FilledTensor, Slot, SlotPool
+from vig_governor.backend.slots import FilledTensor, Slot
 from vig_governor.backend.verdict import judge, Meaning, Verdict
 
 _log = logging.getLogger('vig.backend')
 
-TRANSPORTS = ('auto', 'shm', 'copy')
 GIVE_UP_AFTER_S = 300.0
 SHARED_MEMORY_TIMEOUT_S = 2.0
 CLOSE_TIMEOUT_S = 2.0
@@ -76,10 +76,8 @@ class TritonBackend:
         self.endpoint = endpoint
         self._give_up_after_s = give_up_after_s
         self._client = triton.InferenceServerClient(endpoint, channel_args=list(_CHANNEL))
-        self._registrar = Registrar(self._register, self._unregister, endpoint=endpoint,
-                                    key_prefix=key_prefix)
-        self._pools: dict[str, SlotPool] = {}
-        self._retired: list[SlotPool] = []
+        self._memory = InputMemory(endpoint, self._register, self._unregister,
+                                   key_prefix=key_prefix)
         self._signatures: dict[str, ModelSignature] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -160,21 +158,7 @@ class TritonBackend:
         :raises BackendUnavailable: ``shm`` and the server refuses it, or does not answer.
         :raises ValueError: an unknown transport, or no slot.
         """
-        if transport not in TRANSPORTS:
-            raise ValueError(f'transport {transport!r} is none of {", ".join(TRANSPORTS)}')
-        is_shared = transport == 'shm' or (transport == 'auto' and is_loopback(self.endpoint))
-        if is_shared:
-            self._probe(stream, is_required=transport == 'shm')
-        new_segment = self._registrar.segment if is_shared else private_segment
-        pool = SlotPool(stream, slots, lambda: Slot(new_segment, self._registrar.discard))
-        with self._lock:
-            self._refuse_if_closed()
-            before = self._pools.get(stream)
-            self._pools[stream] = pool
-            if before is not None:
-                self._retired = [old for old in self._retired if old.taken] + [before]
-        if before is not None:
-            before.retire()
+        self._memory.open(stream, slots, transport)
 
     def acquire(self, stream: str, request_id: int) -> Slot:
         """
@@ -182,18 +166,11 @@ class TritonBackend:
 
         :raises KeyError: the stream was never opened.
         """
-        with self._lock:
-            self._refuse_if_closed()
-            pool = self._pools[stream]
-        return pool.acquire(request_id)
+        return self._memory.acquire(stream, request_id)
 
     def release(self, request_id: int) -> None:
         """Give the slot back; see ``Backend``."""
-        with self._lock:
-            pools = [*self._pools.values(), *self._retired]
-        for pool in pools:
-            if pool.release(request_id):
-                return
+        self._memory.release(request_id)
 
     def infer(self, request_id: int, backend_model: str, slot: InputSlot,
               on_end: Callable[[Outcome], None]) -> None:
@@ -202,22 +179,12 @@ class TritonBackend:
         self._send(Call(request_id, backend_model, tuple(slot.tensors.values()), on_end))
 
     def close(self) -> None:
-        """
-        Unregister and free what is not in use; in-flight requests end as failed.
-
-        A region that an execution may still read stays registered until the server ends: servers
-        were seen to crash when it was taken from under them. Its name is gone already.
-        """
+        """Free all memory that is not in use, and end what is in flight as failed."""
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            pools = [*self._pools.values(), *self._retired]
-        in_use = [segment for pool in pools for segment in pool.retire()]
-        self._registrar.close(timeout_s=CLOSE_TIMEOUT_S)
-        for segment in in_use:
-            if segment.region is not None:
-                segment.region.unlink()
+        self._memory.close(timeout_s=CLOSE_TIMEOUT_S)
         self._client.close()
 
     def _send(self, call: Call, *, may_refer: bool = True) -> None:
@@ -228,7 +195,7 @@ class TritonBackend:
             for tensor in call.tensors:
                 segment = tensor.segment
                 is_shared = (may_refer and segment is not None
-                             and self._registrar.may_refer_to(segment))
+                             and self._memory.registrar.may_refer_to(segment))
                 call.is_by_reference |= is_shared
                 inputs.append(_wire_input(tensor, signature, is_shared))
             if call.is_by_reference:
@@ -251,7 +218,7 @@ class TritonBackend:
                 return
             verdict = _verdict(error)
             if verdict.meaning is not Meaning.ANSWERED and not self._is_closed:
-                self._registrar.start_epoch()
+                self._memory.registrar.start_epoch()
             if verdict.meaning is Meaning.REGION_UNKNOWN and call.is_by_reference:
                 # The server was restarted between two frames. It has run nothing, and the frame
                 # still lies in its slot: send it again, inline.
@@ -276,22 +243,6 @@ class TritonBackend:
         return (f'model {backend_model!r} at {self.endpoint} is not ready'
                 f'{f" ({facts})" if facts else ""}: load it, or see the server\'s log')
 
-    def _probe(self, stream: str, *, is_required: bool) -> None:
-        try:
-            self._registrar.probe()
-        except Refused as error:
-            sentence = (f'the server at {self.endpoint} refuses shared memory for stream '
-                        f'{stream!r} ({error})')
-            if is_required:
-                raise BackendUnavailable(
-                    f'{sentence}: give both the same /dev/shm, or set transport: copy') from None
-            _log.warning('%s; its frames are copied through the connection instead', sentence)
-        except Unreachable as error:
-            if is_required:
-                raise BackendUnavailable(
-                    f'the server at {self.endpoint} did not answer about shared memory for '
-                    f'stream {stream!r}: {error}') from None
-
     def _register(self, name: str, key: str, byte_size: int) -> None:
         _ask_about_memory(lambda: self._client.register_system_shared_memory(
             name, key, byte_size, client_timeout=SHARED_MEMORY_TIMEOUT_S))
@@ -299,10 +250,6 @@ class TritonBackend:
     def _unregister(self, name: str) -> None:
         _ask_about_memory(lambda: self._client.unregister_system_shared_memory(
             name, client_timeout=SHARED_MEMORY_TIMEOUT_S))
-
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise BackendUnavailable(f'the connection to {self.endpoint} is closed')
 
 
 def _wire_input(tensor: FilledTensor, signature: ModelSignature | None,

@@ -1,0 +1,121 @@
+"""The input memory of all streams: who gets a slot, and which transport fills it."""
+
+from collections.abc import Callable
+import logging
+import threading
+
+from vig_governor.backend.base import BackendUnavailable
+from vig_governor.backend.segments import private_segment, Refused, Registrar, Unreachable
+from vig_governor.backend.slots import Slot, SlotPool
+
+_log = logging.getLogger('vig.backend')
+
+TRANSPORTS = ('auto', 'shm', 'copy')
+
+
+class InputMemory:
+    """
+    One pool of slots for each open stream; safe to use from several threads.
+
+    :param endpoint: of the server; ``auto`` shares memory with a server on this host only.
+    :param register: see ``Registrar``.
+    :param unregister: see ``Registrar``.
+    """
+
+    def __init__(self, endpoint: str, register: Callable[[str, str, int], None],
+                 unregister: Callable[[str], None], *, key_prefix: str) -> None:
+        self._endpoint = endpoint
+        self.registrar = Registrar(register, unregister, endpoint=endpoint,
+                                   key_prefix=key_prefix)
+        self._pools: dict[str, SlotPool] = {}
+        self._retired: list[SlotPool] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def open(self, stream: str, slots: int, transport: str) -> None:
+        """
+        Prepare a stream; one that is open is opened anew, and its requests keep their slots.
+
+        :raises BackendUnavailable: ``shm`` and the server refuses it, or does not answer.
+        :raises ValueError: an unknown transport, or no slot.
+        """
+        if transport not in TRANSPORTS:
+            raise ValueError(f'transport {transport!r} is none of {", ".join(TRANSPORTS)}')
+        is_shared = transport == 'shm' or (transport == 'auto' and is_loopback(self._endpoint))
+        if is_shared:
+            self._probe(stream, is_required=transport == 'shm')
+        new_segment = self.registrar.segment if is_shared else private_segment
+        pool = SlotPool(stream, slots, lambda: Slot(new_segment, self.registrar.discard))
+        with self._lock:
+            self._refuse_if_closed()
+            before = self._pools.get(stream)
+            self._pools[stream] = pool
+            if before is not None:
+                self._retired = [old for old in self._retired if old.taken] + [before]
+        if before is not None:
+            before.retire()
+
+    def acquire(self, stream: str, request_id: int) -> Slot:
+        """
+        Reserve a slot.
+
+        :raises NoFreeSlot: all are taken.
+        :raises KeyError: the stream was never opened.
+        """
+        with self._lock:
+            self._refuse_if_closed()
+            pool = self._pools[stream]
+        return pool.acquire(request_id)
+
+    def release(self, request_id: int) -> None:
+        """Give the slot of a request back; unknown ids are ignored."""
+        with self._lock:
+            pools = [*self._pools.values(), *self._retired]
+        for pool in pools:
+            if pool.release(request_id):
+                return
+
+    def close(self, *, timeout_s: float) -> None:
+        """
+        Unregister and free what is not in use; idempotent.
+
+        A region that an execution may still read stays registered until the server ends: servers
+        were seen to crash when one was taken from under them. Its name is gone all the same.
+        """
+        with self._lock:
+            self._is_closed = True
+            pools = [*self._pools.values(), *self._retired]
+        in_use = [segment for pool in pools for segment in pool.retire()]
+        self.registrar.close(timeout_s=timeout_s)
+        for segment in in_use:
+            if segment.region is not None:
+                segment.region.unlink()
+
+    def _probe(self, stream: str, *, is_required: bool) -> None:
+        try:
+            self.registrar.probe()
+        except Refused as error:
+            sentence = (f'the server at {self._endpoint} refuses shared memory for stream '
+                        f'{stream!r} ({error})')
+            if is_required:
+                raise BackendUnavailable(
+                    f'{sentence}: give both the same /dev/shm, or set transport: copy') from None
+            _log.warning('%s; its frames are copied through the connection instead, which costs '
+                         'more with every megabyte', sentence)
+        except Unreachable as error:
+            if is_required:
+                raise BackendUnavailable(
+                    f'the server at {self._endpoint} did not answer about shared memory for '
+                    f'stream {stream!r}: {error}') from None
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise BackendUnavailable(f'the connection to {self._endpoint} is closed')
+
+
+def is_loopback(endpoint: str) -> bool:
+    """Whether an endpoint names this host, so that both sides may see the same memory."""
+    if endpoint.startswith('unix:'):
+        return True
+    host = endpoint.rpartition(':')[0].strip('[]').lower()
+    return host in ('localhost', '::1') or host.startswith('127.')
