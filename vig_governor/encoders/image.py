@@ -104,7 +104,7 @@ class ImageEncoder:
                               'but each request carries one')
         if axes['C'] not in (-1, self._channels):
             raise EncodeError(f'{shape}: input.layout {options.layout} with input.color '
-                              f'{options.color} gives {self._channels} channels where it wants '
+                              f'{options.color} gives C = {self._channels} where it wants '
                               f'{axes["C"]}; {self._channel_remedy(spec)}')
         fixed = (axes['W'], axes['H'])
         if options.size is not None and any(
