@@ -1,0 +1,147 @@
+"""A scheduler under observation: every call is checked against the laws that hold at any time."""
+
+from vig_core.actions import Defer, Dispatch, ReleaseInput, Terminate
+from vig_core.contract import QueuePolicy
+from vig_core.events import RequestArrived, Woke
+from vig_core.scheduler import Scheduler
+
+
+class Witness:
+    """
+    Passes events on and asserts after each of them.
+
+    - every accepted request ends exactly once, and only accepted ones are dispatched or ended;
+    - accepted = terminal counters + waiting + running, in total and for every stream;
+    - never more executions than credits, never two models of a ``no_corun`` pair;
+    - at most one request waits for a ``latest`` key, never more than the capacity for a model;
+    - a credit is idle only where nothing may start: a veto or a ban holds every candidate;
+    - a wake-up instant never lies in the past, and waking then moves on.
+    """
+
+    def __init__(self, system, origin_ns):
+        self.system = system
+        self.scheduler = Scheduler(system, origin_ns=origin_ns)
+        self.now_ns = origin_ns
+        self.arrivals = {}
+        self.dispatched = {}
+        self.ended = {}
+        self.occupied = set()
+        self.deferred = set()
+        self.log = []
+
+    def handle(self, event, now_ns):
+        """Feed one event; returns the actions."""
+        actions = self.scheduler.handle(event, now_ns=now_ns)
+        self.now_ns = now_ns
+        if isinstance(event, RequestArrived):
+            self.arrivals[event.request_id] = event
+        over = getattr(event, 'request_id', None)
+        if type(event).__name__ in ('BackendCompleted', 'DispatchRefused') or (
+                type(event).__name__ == 'BackendFailed' and event.is_over):
+            self.occupied.discard(over)
+        for action in actions:
+            self._book(action)
+            self.log.append((now_ns, action))
+        self._check()
+        return actions
+
+    def wake(self, now_ns):
+        """Feed ``Woke``, as the actor does at the instant that the scheduler named."""
+        is_due = self.scheduler.next_wakeup_ns() == now_ns
+        actions = self.handle(Woke(), now_ns)
+        following_ns = self.scheduler.next_wakeup_ns()
+        assert not is_due or following_ns is None or following_ns > now_ns, (
+            f'woken at {now_ns} ns and asked to be woken at the same instant again')
+        return actions
+
+    @property
+    def waiting_ids(self):
+        """Accepted requests that were neither dispatched nor ended, in order of arrival."""
+        return [request_id for request_id in self.arrivals
+                if request_id not in self.dispatched and request_id not in self.ended]
+
+    def reasons(self):
+        """Name the terminal reason of each ended request."""
+        return {request_id: action.reason.value
+                for request_id, (_, action) in sorted(self.ended.items())}
+
+    def _book(self, action):
+        if isinstance(action, Dispatch):
+            request_id = action.request_id
+            assert request_id in self.arrivals, f'{request_id} was dispatched but never accepted'
+            assert request_id not in self.dispatched, f'{request_id} was dispatched twice'
+            assert request_id not in self.ended, f'{request_id} was dispatched after its end'
+            self.dispatched[request_id] = (self.now_ns, action)
+            self.occupied.add(request_id)
+        elif isinstance(action, Terminate):
+            request_id = action.request_id
+            assert request_id in self.arrivals, f'{request_id} ended but was never accepted'
+            assert request_id not in self.ended, f'{request_id} ended twice'
+            self.ended[request_id] = (self.now_ns, action)
+            assert action.holds_input == (request_id in self.occupied)
+        elif isinstance(action, ReleaseInput):
+            assert action.request_id in self.ended, 'released before its client was told'
+            self.occupied.discard(action.request_id)
+        elif isinstance(action, Defer):
+            assert action.request_id in self.waiting_ids, 'deferred but not waiting'
+            assert action.request_id not in self.deferred, 'a wait was said twice'
+            assert action.until_ns > self.now_ns
+            self.deferred.add(action.request_id)
+
+    def _check(self):
+        scheduler = self.scheduler
+        snapshot = scheduler.snapshot(now_ns=self.now_ns)
+        waiting = self.waiting_ids
+        running = [request_id for request_id in self.dispatched if request_id not in self.ended]
+        assert sum(stream.received for stream in snapshot.streams) == len(self.arrivals)
+        for stream in snapshot.streams:
+            assert stream.received == (sum(stream.counts.values()) + stream.waiting
+                                       + stream.running), f'{stream.stream} lost a request'
+        assert sum(stream.waiting for stream in snapshot.streams) == len(waiting)
+        assert sum(stream.running for stream in snapshot.streams) == len(running)
+        assert set(scheduler.running_ids) == self.occupied
+        assert scheduler.is_idle == (not waiting and not running)
+        credits = self.system.slots * (1 + self.system.pipelining_depth)
+        assert len(self.occupied) <= credits, 'more executions than credits'
+        models = [self.arrivals[request_id].model for request_id in self.occupied]
+        for pair in self.system.no_corun:
+            names = sorted(pair)
+            together = [models.count(name) for name in names]
+            assert not (len(names) == 2 and all(together)), f'{names} run together'
+            assert not (len(names) == 1 and together[0] > 1), f'{names[0]} runs beside itself'
+        self._check_queues(waiting)
+        self._check_idle(waiting, models)
+        wakeup_ns = scheduler.next_wakeup_ns()
+        assert wakeup_ns is None or wakeup_ns >= self.now_ns
+
+    def _check_queues(self, waiting):
+        places = {}
+        for request_id in waiting:
+            arrival = self.arrivals[request_id]
+            model = self.system.models[arrival.model]
+            key = arrival.key if model.policy is QueuePolicy.LATEST_PER_KEY else ''
+            places.setdefault(arrival.model, []).append(key)
+        for name, keys in places.items():
+            model = self.system.models[name]
+            assert len(keys) <= model.capacity, f'{name} keeps more than its capacity'
+            if model.policy.is_latest:
+                assert len(keys) == len(set(keys)), f'{name} keeps two captures of one key'
+
+    def _check_idle(self, waiting, models):
+        """Every candidate on a free slot is held by a veto it was told of, or by a ban."""
+        busy = self.scheduler.snapshot(now_ns=self.now_ns).slots_busy
+        if not waiting or busy == self.system.slots:
+            return
+        lines = set()
+        for request_id in waiting:
+            arrival = self.arrivals[request_id]
+            banned = any(arrival.model in pair and set(models) & (pair - {arrival.model} or pair)
+                         for pair in self.system.no_corun)
+            is_line = not self.system.models[arrival.model].policy.is_latest
+            if is_line and arrival.model in lines:
+                continue
+            lines.add(arrival.model)
+            assert banned or request_id in self.deferred, (
+                f'request {request_id} waits although a slot is free and nothing holds it')
+            assert banned or self.scheduler.next_wakeup_ns() is not None, (
+                f'request {request_id} is held back for ever')
