@@ -19,7 +19,7 @@ MAX_ROLLS = 3
 _NEVER = -(1 << 62)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExpectedArrival:
     """
     One frame that is not there yet.
@@ -39,8 +39,11 @@ class ExpectedArrival:
 class ArrivalForecast:
     """The next expected arrival of one guarded stream."""
 
-    __slots__ = ('_period_ns', '_deadline_ns', '_jitter_ns', '_arrived_at_ns', '_captured_at_ns',
-                 '_transport_ns', '_window_ns')
+    __slots__ = ('_period_ns', '_deadline_ns', '_jitter_ns', '_captured_at_ns', '_due_ns',
+                 '_budget_ns', '_window_ns', 'alive_until_ns')
+
+    alive_until_ns: int
+    """Last instant at which a frame is still expected; before all time if none is."""
 
     def __init__(self, contract: Contract) -> None:
         """Forecast nothing until the first arrival; the contract must have a period."""
@@ -52,43 +55,45 @@ class ArrivalForecast:
 
     def forget(self) -> None:
         """Start over: no arrival is known."""
-        self._arrived_at_ns: int | None = None
-        self._captured_at_ns = 0
-        self._transport_ns = 0
+        self.alive_until_ns = _NEVER
+        self._captured_at_ns = _NEVER
+        self._due_ns = _NEVER
+        self._budget_ns = 0
         self._window_ns = 0
 
     def note(self, *, arrived_at_ns: int, captured_at_ns: int) -> None:
         """Learn of a frame; one that is not newer than the last says nothing about the next."""
-        is_known = self._arrived_at_ns is not None
-        if is_known and captured_at_ns <= self._captured_at_ns and self.is_alive(arrived_at_ns):
+        if captured_at_ns <= self._captured_at_ns and arrived_at_ns <= self.alive_until_ns:
             return
-        self._arrived_at_ns = arrived_at_ns
+        transport_ns = max(0, arrived_at_ns - captured_at_ns)
         self._captured_at_ns = captured_at_ns
-        self._transport_ns = max(0, arrived_at_ns - captured_at_ns)
-        self._window_ns = max(min(self._transport_ns, self._deadline_ns), 2 * self._jitter_ns)
+        self._due_ns = arrived_at_ns + self._period_ns
+        self._budget_ns = max(0, self._deadline_ns - transport_ns)
+        self._window_ns = max(min(transport_ns, self._deadline_ns), 2 * self._jitter_ns)
+        self.alive_until_ns = self._due_ns + MAX_ROLLS * self._period_ns + self._window_ns
 
-    @property
-    def alive_until_ns(self) -> int:
-        """Last instant at which a frame is still expected; before any time if none is."""
-        if self._arrived_at_ns is None:
-            return _NEVER
-        return self._arrived_at_ns + (1 + MAX_ROLLS) * self._period_ns + self._window_ns
-
-    def is_alive(self, now_ns: int) -> bool:
-        """Whether a frame is still expected."""
-        return now_ns <= self.alive_until_ns
+    def arrival_ns(self, now_ns: int) -> int | None:
+        """Say when the next frame is expected; ``None`` for an unknown or stopped stream."""
+        if now_ns <= self._due_ns:
+            return self._due_ns
+        if now_ns > self.alive_until_ns:
+            return None
+        return max(now_ns, self._rolled_due_ns(now_ns))
 
     def expected(self, now_ns: int) -> ExpectedArrival | None:
-        """Say what is expected next, or ``None`` for a stream that is unknown or stopped."""
-        if self._arrived_at_ns is None or not self.is_alive(now_ns):
+        """Say all about what is expected next; ``None`` for an unknown or stopped stream."""
+        if now_ns > self.alive_until_ns:
             return None
-        due_ns = self._arrived_at_ns + self._period_ns
-        late_ns = now_ns - due_ns - self._window_ns
-        if late_ns > 0:
-            due_ns += -(-late_ns // self._period_ns) * self._period_ns
+        due_ns = self._rolled_due_ns(now_ns)
         is_overdue = now_ns > due_ns
         return ExpectedArrival(
-            arrival_ns=now_ns if is_overdue else due_ns,
-            budget_ns=max(0, self._deadline_ns - self._transport_ns),
+            arrival_ns=now_ns if is_overdue else due_ns, budget_ns=self._budget_ns,
             is_overdue=is_overdue,
             changes_at_ns=due_ns + 1 + (self._window_ns if is_overdue else 0))
+
+    def _rolled_due_ns(self, now_ns: int) -> int:
+        """First multiple of the period after the last arrival that can still be waited for."""
+        late_ns = now_ns - self._due_ns - self._window_ns
+        if late_ns <= 0:
+            return self._due_ns
+        return self._due_ns - (-late_ns // self._period_ns) * self._period_ns

@@ -6,12 +6,15 @@ Rule: one forecast for each model and supersession key, made by the first arriva
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 from vig_core.forecast import ArrivalForecast
 from vig_core.model import Model
 from vig_core.request import Request
 
 MAX_GUARDS = 1024
+
+_INSTANT_AND_INDEX = itemgetter(0, 1)
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +52,17 @@ class Guards:
 
     def is_any_alive(self, now_ns: int) -> bool:
         """Whether any frame of a guarded stream is still expected."""
-        return any(guard.forecast.is_alive(now_ns) for guard in self)
+        return any(now_ns <= guard.forecast.alive_until_ns for guard in self)
+
+    def in_arrival_order(self, now_ns: int) -> list[tuple[int, int, Guard]]:
+        """List expected arrivals: the instant, a tie-breaker, and the guard."""
+        arrivals = []
+        for index, guard in enumerate(self._guards.values()):
+            arrival_ns = guard.forecast.arrival_ns(now_ns)
+            if arrival_ns is not None:
+                arrivals.append((arrival_ns, index, guard))
+        arrivals.sort(key=_INSTANT_AND_INDEX)
+        return arrivals
 
     def forget(self) -> None:
         """Expect nothing until the next arrivals."""
@@ -58,4 +71,4 @@ class Guards:
 
     def _forget_stopped(self, now_ns: int) -> None:
         self._guards = {key: guard for key, guard in self._guards.items()
-                        if guard.forecast.is_alive(now_ns)}
+                        if now_ns <= guard.forecast.alive_until_ns}

@@ -12,7 +12,7 @@ Rules:
   overload grid and inference timeouts before ``now_ns`` are settled before the event.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from vig_core import freshness, order
@@ -36,6 +36,8 @@ from vig_core.slots import SlotTable
 from vig_core.snapshot import SystemSnapshot
 from vig_core.units import text_ms
 from vig_core.variants import Choice, VariantSelector
+
+_NEVER = 1 << 62
 
 
 class Scheduler:
@@ -64,6 +66,8 @@ class Scheduler:
         self._last_id = -1
         self._inflight_bytes = 0
         self._is_draining = False
+        self._is_watching_all = False
+        self._next_useless_ns = _NEVER
         self._held: list[Held] = []
         self._actions: list[Action] = []
 
@@ -99,26 +103,19 @@ class Scheduler:
 
     def next_wakeup_ns(self) -> int | None:
         """Say when to call again with ``Woke`` if nothing happens before; ``None`` for never."""
-        instants = [request.dispatched_at_ns + self._system.inference_timeout_ns
-                    for request in self._requests.values()
-                    if request.state is State.RUNNING and request.dispatched_at_ns is not None]
-        if len(self._requests) > len(self._slots):
+        instants = [claim.request.dispatched_at_ns + self._system.inference_timeout_ns
+                    for claim in self._slots if not claim.is_quarantined
+                    and claim.request.dispatched_at_ns is not None]
+        if self._has_waiting:
             instants.append(self._overload.next_grid_ns)
             if self._is_watching_all or self._slots.has_credit:
-                instants += [request.useless_from_ns for queue in self._queues.values()
-                             for request in (queue if self._is_watching_all else queue.heads())
-                             if request.useless_from_ns is not None]
+                instants.append(self._next_useless_ns)
             for held in self._held:
                 instants += [held.recheck_ns] if held.recheck_ns is not None else []
                 instants += [held.veto.until_ns] if held.veto is not None else []
         elif self._overload.state is not OverloadState.NORMAL:
             instants.append(self._overload.next_grid_ns)
         return max(self._now_ns, min(instants)) if instants else None
-
-    @property
-    def _is_watching_all(self) -> bool:
-        return (self._overload.state is not OverloadState.NORMAL
-                or self._slots.is_fully_quarantined)
 
     def _check(self, event: Event, now_ns: int) -> None:
         if type(event) not in _HANDLERS:
@@ -181,6 +178,7 @@ class Scheduler:
             self._drop(request, *refused)
             return
         self._requests[request.request_id] = request
+        self._watch((request,))
         ended = queue.offer(request)
         if ended is not None:
             self._drop(ended.request, ended.reason, ended.detail)
@@ -259,20 +257,31 @@ class Scheduler:
 
     # ---- decisions ----
 
+    @property
+    def _has_waiting(self) -> bool:
+        return len(self._requests) > len(self._slots)
+
     def _waiting(self) -> list[Request]:
         return [request for queue in self._queues.values() for request in queue]
+
+    def _heads(self) -> list[Request]:
+        return [request for queue in self._queues.values() for request in queue.heads()]
+
+    def _watch(self, requests: Iterable[Request]) -> None:
+        """Remember when the first of these becomes useless; too early only costs a look."""
+        for request in requests:
+            if request.useless_from_ns is not None:
+                self._next_useless_ns = min(self._next_useless_ns, request.useless_from_ns)
 
     def _start_what_may(self) -> None:
         self._held = []
         self._sweep()
-        while self._slots.has_credit and len(self._requests) > len(self._slots):
-            is_urgent = self._ledger.is_next_miss_fatal if self._system.is_miss_aware else None
-            ranked = sorted((request for queue in self._queues.values()
-                             for request in queue.heads()),
-                            key=lambda request: order.rank(request, is_urgent))
-            found = self._selector.select(ranked, now_ns=self._now_ns,
-                                          overload=self._overload.state,
-                                          is_guarding=not self._is_draining)
+        while self._has_waiting and self._slots.has_credit:
+            found = self._selector.select(
+                order.ranked(self._heads(), self._ledger.is_next_miss_fatal
+                             if self._system.is_miss_aware else None),
+                now_ns=self._now_ns, overload=self._overload.state,
+                is_guarding=not self._is_draining)
             for held in found.held:
                 self._defer(held)
             if found.start is None or found.choice is None:
@@ -285,28 +294,34 @@ class Scheduler:
                               self._now_ns)
 
     def _sweep(self) -> None:
-        """Stage B, on the next candidates or, under pressure, on everything that waits."""
-        if len(self._requests) == len(self._slots):
-            return
-        is_whole = self._is_watching_all
-        if not is_whole and not self._slots.has_credit:
-            return
-        start_ns = self._slots.earliest_start_ns(self._now_ns)
-        for queue in self._queues.values():
-            self._refuse_class(queue)
-            while True:
-                dead = [request for request in (queue if is_whole else queue.heads())
-                        if request.useless_from_ns is not None
-                        and start_ns >= request.useless_from_ns]
-                for request in dead:
+        """
+        Stage B: end what would be worthless even if it started as early as it can.
+
+        It looks at the next candidates while a credit is free; under pressure, or while nobody
+        knows when anything can start, at all that waits.
+        """
+        if self._overload.state is OverloadState.PROTECTED_ONLY:
+            for queue in self._queues.values():
+                self._refuse_class(queue)
+        is_watching_all = (self._overload.state is not OverloadState.NORMAL
+                           or self._slots.is_fully_quarantined)
+        if is_watching_all is not self._is_watching_all:
+            self._is_watching_all = is_watching_all
+            self._watch(self._waiting())
+        while self._has_waiting and (is_watching_all or self._slots.has_credit):
+            start_ns = self._slots.earliest_start_ns(self._now_ns)
+            if start_ns < self._next_useless_ns:
+                break
+            self._next_useless_ns = _NEVER
+            for request in self._waiting() if is_watching_all else self._heads():
+                if request.useless_from_ns is not None and start_ns >= request.useless_from_ns:
                     self._remove(request, *freshness.verdict(
                         request, start_ns, self._optimistic_ns[request.model.name]))
-                if is_whole or not dead:
-                    break
+                else:
+                    self._watch((request,))
 
     def _refuse_class(self, queue: WaitingQueue) -> None:
-        if (self._overload.state is OverloadState.PROTECTED_ONLY
-                and queue.model.policy is not QueuePolicy.NEVER_DROP
+        if (queue.model.policy is not QueuePolicy.NEVER_DROP
                 and queue.model.criticality in REFUSED_CLASSES[OverloadState.PROTECTED_ONLY]):
             for request in list(queue):
                 self._remove(request, Reason.INFEASIBLE,
@@ -328,6 +343,7 @@ class Scheduler:
     def _dispatch(self, request: Request, choice: Choice) -> None:
         queue = self._queues[request.model.name]
         queue.remove(request)
+        self._watch(queue.heads())
         queue.note_dispatched(request)
         request.move(Trigger.DISPATCHED)
         request.variant = choice.variant
@@ -349,7 +365,9 @@ class Scheduler:
         return self._now_ns - request.dispatched_at_ns
 
     def _remove(self, request: Request, reason: Reason, detail: str) -> None:
-        self._queues[request.model.name].remove(request)
+        queue = self._queues[request.model.name]
+        queue.remove(request)
+        self._watch(queue.heads())
         self._drop(request, reason, detail)
 
     def _drop(self, request: Request, reason: Reason, detail: str) -> None:

@@ -5,15 +5,15 @@ For the heads of all queues, ranked: ``no_corun`` ban, stage D (variant), stage 
 The first that passes starts; one that is held back does not hold back a shorter one behind it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from vig_core.actions import OverloadState
 from vig_core.contract import Criticality
 from vig_core.estimate import RuntimeBook
-from vig_core.guards import Guards
+from vig_core.guards import Guard, Guards
 from vig_core.interference import added_ns
-from vig_core.lookahead import LookAhead, Reservation, Veto
+from vig_core.lookahead import Reservation, Veto, veto
 from vig_core.model import System, Variant
 from vig_core.request import Request
 from vig_core.slots import SlotTable
@@ -60,11 +60,12 @@ class Selector:
                             for other in pair - {name} or {name})
             for name in system.models}
 
-    def select(self, ranked: list[Request], *, now_ns: int, overload: OverloadState,
+    def select(self, candidates: Iterable[Request], *, now_ns: int, overload: OverloadState,
                is_guarding: bool) -> Selection:
         """
         Find the first candidate that may start on a free credit.
 
+        :param candidates: ranked, the first to serve first; read only as far as needed.
         :param is_guarding: False while draining: nothing is expected any more.
         """
         found = Selection()
@@ -73,7 +74,7 @@ class Selector:
         running_models = {request.model.name for request in running}
         running_variants = [request.variant.backend_model for request in running
                             if request.variant is not None]
-        lookaheads: dict[Criticality, LookAhead | None] = {}
+        arrivals: list[tuple[int, int, Guard]] | None = None if is_guarding else []
 
         def plan_ns(variant: Variant) -> int:
             alone_ns = self._runtimes.plan_ns(variant)
@@ -82,34 +83,31 @@ class Selector:
             return alone_ns + added_ns(self._system.interference_ns, variant.backend_model,
                                        running_variants)
 
-        for request in ranked:
-            name = request.model.name
-            if running_models and not running_models.isdisjoint(self._banned[name]):
+        for request in candidates:
+            model = request.model
+            if running_models and not running_models.isdisjoint(self._banned[model.name]):
                 found.held.append(Held(request, None, None))
                 continue
-            selector = self._selectors[name]
+            selector = self._selectors[model.name]
             choice = selector.resolve(start_ns=free_at_ns[0], deadline_ns=request.deadline_at_ns,
                                       overload=overload, plan_ns=plan_ns)
-            criticality = request.model.criticality
-            if criticality not in lookaheads:
-                reservations = (self._reservations(criticality, now_ns, overload)
-                                if is_guarding else [])
-                lookaheads[criticality] = (LookAhead(reservations, free_at_ns, now_ns)
-                                           if reservations else None)
-            lookahead = lookaheads[criticality]
-            veto = None if lookahead is None else lookahead.veto(choice.planned_ns)
-            if veto is None:
+            stopper = None
+            if model.criticality is not Criticality.PROTECTED:
+                if arrivals is None:
+                    arrivals = self._guards.in_arrival_order(now_ns)
+                stopper = veto(self._reservations(arrivals, model.criticality, now_ns, overload),
+                               free_at_ns, choice.planned_ns, now_ns)
+            if stopper is None:
                 found.start, found.choice = request, choice
                 return found
-            found.held.append(Held(request, choice, veto, self._recheck_ns(
+            found.held.append(Held(request, choice, stopper, self._recheck_ns(
                 selector, request, free_at_ns[0], plan_ns)))
         return found
 
-    def _reservations(self, below: Criticality, now_ns: int,
-                      overload: OverloadState) -> list[Reservation]:
-        """Expected arrivals of guarded streams of a strictly higher class, in arrival order."""
-        reservations = []
-        for guard in self._guards:
+    def _reservations(self, arrivals: Iterable[tuple[int, int, Guard]], below: Criticality,
+                      now_ns: int, overload: OverloadState) -> Iterator[Reservation]:
+        """Make the reservations of strictly higher classes one by one."""
+        for _, _, guard in arrivals:
             if guard.model.criticality >= below:
                 continue
             expected = guard.forecast.expected(now_ns)
@@ -120,17 +118,17 @@ class Selector:
                 start_ns=expected.arrival_ns,
                 deadline_ns=expected.arrival_ns + expected.budget_ns,
                 overload=overload, plan_ns=self._runtimes.plan_ns)
-            reservations.append(Reservation(
+            yield Reservation(
                 guard.stream, expected.arrival_ns, choice.planned_ns,
                 expected.arrival_ns + max(expected.budget_ns, choice.planned_ns),
-                expected.is_overdue, expected.changes_at_ns))
-        reservations.sort(key=lambda reservation: (reservation.arrival_ns, reservation.stream))
-        return reservations
+                expected.is_overdue, expected.changes_at_ns)
 
     @staticmethod
     def _recheck_ns(selector: VariantSelector, request: Request, start_ns: int,
                     plan_ns: Callable[[Variant], int]) -> int | None:
         """First later instant at which another variant would be chosen for this candidate."""
+        if len(selector.variants) == 1:
+            return None
         instants = [request.deadline_at_ns - plan_ns(variant) + 1
-                    for variant in selector.variants] if len(selector.variants) > 1 else []
+                    for variant in selector.variants]
         return min((instant for instant in instants if instant > start_ns), default=None)

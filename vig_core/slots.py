@@ -42,6 +42,7 @@ class SlotTable:
         self._credits = 1 + pipelining_depth
         self._claims: list[list[Claim]] = [[] for _ in range(slots)]
         self._by_request: dict[int, Claim] = {}
+        self._quarantined = 0
 
     def __iter__(self) -> Iterator[Claim]:
         """Go through all claims, quarantined ones included."""
@@ -69,11 +70,13 @@ class SlotTable:
     @property
     def is_fully_quarantined(self) -> bool:
         """Whether nothing can start until an end is proven."""
-        return all(_is_quarantined(claims) for claims in self._claims)
+        return self._quarantined > 0 and all(map(_is_quarantined, self._claims))
 
     @property
     def has_credit(self) -> bool:
         """Whether a dispatch is possible."""
+        if len(self._by_request) < len(self._claims) and not self._quarantined:
+            return True
         return any(self._is_open(claims) for claims in self._claims)
 
     def free_at_ns(self, now_ns: int, *, is_optimistic: bool = False) -> list[int]:
@@ -112,10 +115,12 @@ class SlotTable:
     def quarantine(self, request_id: int) -> None:
         """Keep the credit of a request whose end is not proven."""
         self._by_request[request_id].is_quarantined = True
+        self._quarantined += 1
 
     def end(self, request_id: int, *, now_ns: int) -> Claim:
         """Give a credit back: the end is proven."""
         claim = self._by_request.pop(request_id)
+        self._quarantined -= int(claim.is_quarantined)
         rest = self._claims[claim.slot]
         was_first = rest[0] is claim
         rest.remove(claim)

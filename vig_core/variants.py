@@ -20,7 +20,7 @@ from vig_core.model import Model, Variant
 UPGRADE_DWELL_FACTOR_UNDER_PRESSURE = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Choice:
     """
     A variant for one dispatch.

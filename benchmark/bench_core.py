@@ -1,0 +1,136 @@
+"""
+Time of one decision: ``Scheduler.handle`` in a saturated mix of 4, 8 and 32 streams.
+
+Virtual time, one slot, offered load 150 %; a quarter of the streams of each class; protected
+and high ones have a period, so that the look-ahead has as many forecasts as there are guarded
+streams. Every call is timed, the wake-ups included. Prints a table, writes
+``build/bench-core/result.json`` and ends with the figure that counts.
+"""
+
+import argparse
+import heapq
+import json
+import platform
+import random
+import sys
+import time
+from pathlib import Path
+
+from vig_core.actions import Dispatch
+from vig_core.contract import Contract, Criticality, QueuePolicy
+from vig_core.events import BackendCompleted, Event, RequestArrived, Woke
+from vig_core.model import Model, RuntimeProfile, System, Variant
+from vig_core.scheduler import Scheduler
+from vig_core.units import ms
+
+STREAM_COUNTS = (4, 8, 32)
+AIM_US = 100.0
+LOAD = 1.5
+
+
+def make_system(streams: int) -> System:
+    """Describe a mix in which the models together need ``LOAD`` times what one slot gives."""
+    models = {}
+    period_ns = ms(33)
+    runtime_ns = int(period_ns * LOAD / streams)
+    for index in range(streams):
+        criticality = Criticality(index % 4)
+        name = f'model_{index}'
+        is_background = criticality is Criticality.BEST_EFFORT
+        variants = tuple(
+            Variant(f'v{rank}', f'{name}_{rank}',
+                    RuntimeProfile(p50_ns=runtime_ns // (rank + 1),
+                                   p99_ns=int(runtime_ns * 1.2) // (rank + 1)),
+                    quality=1.0 - rank / 10)
+            for rank in range(2 if index % 2 == 0 else 1))
+        models[name] = Model(
+            name, criticality,
+            Contract(deadline_ns=period_ns, max_age_ns=2 * period_ns,
+                     period_ns=None if is_background else period_ns,
+                     release_jitter_ns=ms(1)),
+            variants, QueuePolicy.FIFO if is_background else QueuePolicy.LATEST,
+            capacity=4 if is_background else 1)
+    return System(models)
+
+
+def run(streams: int, calls: int, seed: int) -> list[int]:
+    """Drive a scheduler through ``calls`` calls and return the duration of each in ns."""
+    system = make_system(streams)
+    scheduler = Scheduler(system)
+    rng = random.Random(seed)
+    period_ns = ms(33)
+    pending: list[tuple[int, int, Event | str]] = []
+    order = 0
+    for index, name in enumerate(system.models):
+        order += 1
+        heapq.heappush(pending, (index * period_ns // streams, order, name))
+    request_id = 0
+    durations = []
+    while len(durations) < calls:
+        now_ns, _, what = pending[0]
+        wakeup_ns = scheduler.next_wakeup_ns()
+        event: Event
+        if wakeup_ns is not None and wakeup_ns < now_ns:
+            now_ns, event = wakeup_ns, Woke()
+        else:
+            heapq.heappop(pending)
+            if isinstance(what, str):
+                request_id += 1
+                captured_ns = max(0, now_ns - ms(2))
+                event = RequestArrived(request_id, what, what, what, captured_ns)
+                order += 1
+                heapq.heappush(pending, (
+                    now_ns + period_ns + rng.randint(-ms(1), ms(1)), order, what))
+            else:
+                event = what
+        begin = time.perf_counter_ns()
+        actions = scheduler.handle(event, now_ns=now_ns)
+        scheduler.next_wakeup_ns()
+        durations.append(time.perf_counter_ns() - begin)
+        for action in actions:
+            if isinstance(action, Dispatch):
+                runtime_ns = int(action.planned_ns / 1.32 * rng.uniform(0.9, 1.2))
+                order += 1
+                heapq.heappush(pending, (now_ns + runtime_ns, order,
+                                         BackendCompleted(action.request_id)))
+    return durations
+
+
+def quantile_us(durations: list[int], permille: int) -> float:
+    """Nearest-rank quantile in microseconds."""
+    ranked = sorted(durations)
+    return ranked[-(-len(ranked) * permille // 1000) - 1] / 1000
+
+
+def main() -> int:
+    """Measure, print, write, and fail only where the aim is missed by growth or by time."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--calls', type=int, default=40_000)
+    parser.add_argument('--runs', type=int, default=5)
+    parser.add_argument('--output', type=Path, default=Path('build/bench-core/result.json'))
+    args = parser.parse_args()
+    rows = []
+    for streams in STREAM_COUNTS:
+        runs = [run(streams, args.calls, seed)[args.calls // 10:] for seed in range(args.runs)]
+        p50, p99 = (sorted(quantile_us(one, permille) for one in runs)[len(runs) // 2]
+                    for permille in (500, 990))
+        rows.append({'streams': streams, 'p50_us': p50, 'p99_us': p99, 'calls': args.calls,
+                     'runs': args.runs})
+        print(f'{streams:3d} streams: p50 {p50:6.1f} us, p99 {p99:6.1f} us '
+              f'(median of {args.runs} runs of {args.calls} calls)', flush=True)
+    machine = f'{platform.machine()}, Python {platform.python_version()}'
+    growth = rows[-1]['p99_us'] / rows[0]['p99_us']
+    streams_growth = STREAM_COUNTS[-1] / STREAM_COUNTS[0]
+    is_met = rows[-1]['p99_us'] < AIM_US and growth <= streams_growth
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(json.dumps(
+        {'machine': machine, 'aim_p99_us': AIM_US, 'rows': rows, 'p99_growth_4_to_32': growth,
+         'is_met': is_met}, indent=2) + '\n')
+    print(f'machine: {machine}; details in {args.output}')
+    print(f'decision p99 at 32 streams: {rows[-1]["p99_us"]:.1f} us (aim < {AIM_US:.0f}), '
+          f'grows {growth:.1f}x from 4 to 32 streams (aim <= {streams_growth:.0f}x)')
+    return 0 if is_met else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
