@@ -12,11 +12,11 @@ Rules:
   overload grid and inference timeouts before ``now_ns`` are settled before the event.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from vig_core import freshness, order
-from vig_core.actions import (Action, Defer, Dispatch, OverloadState, ReleaseInput, Terminate)
+from vig_core.actions import Action, Defer, OverloadState
 from vig_core.admission import (REFUSED_CLASSES, check_arrival, check_report, refusal,
                                 refused_class_text)
 from vig_core.contract import QueuePolicy
@@ -31,13 +31,11 @@ from vig_core.model import System
 from vig_core.overload import OverloadController
 from vig_core.queue import WaitingQueue
 from vig_core.request import Reason, Request, State, Trigger
+from vig_core.roster import NEVER, Roster
 from vig_core.selection import Held, Selector
-from vig_core.slots import SlotTable
 from vig_core.snapshot import SystemSnapshot
 from vig_core.units import text_ms
-from vig_core.variants import Choice, VariantSelector
-
-_NEVER = 1 << 62
+from vig_core.variants import VariantSelector
 
 
 class Scheduler:
@@ -50,40 +48,34 @@ class Scheduler:
         :param origin_ns: where consumer cycles are counted from; no event may lie before it.
         """
         self._system = system
-        self._now_ns = origin_ns
-        self._queues = {name: WaitingQueue(model) for name, model in system.models.items()}
         self._variants = {name: VariantSelector(model) for name, model in system.models.items()}
         self._optimistic_ns = {name: freshness.optimistic_runtime_ns(model)
                                for name, model in system.models.items()}
-        self._slots = SlotTable(system.slots, system.pipelining_depth)
         self._runtimes = RuntimeBook(system)
         self._guards = Guards()
         self._overload = OverloadController(origin_ns)
         self._ledger = Ledger(system, self._overload, origin_ns)
-        self._selector = Selector(system, self._slots, self._runtimes, self._variants,
+        self._roster = Roster(system, self._ledger, origin_ns)
+        self._selector = Selector(system, self._roster.slots, self._runtimes, self._variants,
                                   self._guards)
-        self._requests: dict[int, Request] = {}
         self._last_id = -1
-        self._inflight_bytes = 0
         self._is_draining = False
         self._is_watching_all = False
-        self._next_useless_ns = _NEVER
         self._held: list[Held] = []
-        self._actions: list[Action] = []
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits and nothing runs for a client; held credits do not count."""
-        return all(request.state is State.ABANDONED for request in self._requests.values())
+        return all(request.state is State.ABANDONED for request in self._roster.requests.values())
 
     @property
     def running_ids(self) -> tuple[int, ...]:
         """The requests that hold a credit, those of clients that gave up included."""
-        return tuple(claim.request.request_id for claim in self._slots)
+        return tuple(claim.request.request_id for claim in self._roster.slots)
 
     def snapshot(self, *, now_ns: int) -> SystemSnapshot:
         """Describe counters and state at an instant not before the last event; no change."""
-        return self._ledger.snapshot(now_ns, self._slots, self._variants, self._runtimes)
+        return self._ledger.snapshot(now_ns, self._roster.slots, self._variants, self._runtimes)
 
     def handle(self, event: Event, *, now_ns: int) -> tuple[Action, ...]:
         """
@@ -92,63 +84,64 @@ class Scheduler:
         :raises RefusedEvent: the event contradicts the history; the state is unchanged.
         """
         self._check(event, now_ns)
-        self._now_ns = now_ns
+        self._roster.now_ns = now_ns
         self._time_out(before_ns=now_ns)
         self._catch_up()
         _HANDLERS[type(event)](self, event)
         self._time_out(before_ns=now_ns + 1)
         self._start_what_may()
-        actions, self._actions = tuple(self._actions), []
-        return actions
+        return self._roster.take_actions()
 
     def next_wakeup_ns(self) -> int | None:
         """Say when to call again with ``Woke`` if nothing happens before; ``None`` for never."""
         instants = [claim.request.dispatched_at_ns + self._system.inference_timeout_ns
-                    for claim in self._slots if not claim.is_quarantined
+                    for claim in self._roster.slots if not claim.is_quarantined
                     and claim.request.dispatched_at_ns is not None]
-        if self._has_waiting:
+        if self._roster.has_waiting:
             instants.append(self._overload.next_grid_ns)
-            if self._is_watching_all or self._slots.has_credit:
-                instants.append(self._next_useless_ns)
+            if self._is_watching_all or self._roster.slots.has_credit:
+                instants.append(self._roster.next_useless_ns)
             for held in self._held:
                 instants += [held.recheck_ns] if held.recheck_ns is not None else []
                 instants += [held.veto.until_ns] if held.veto is not None else []
         elif self._overload.state is not OverloadState.NORMAL:
             instants.append(self._overload.next_grid_ns)
-        return max(self._now_ns, min(instants)) if instants else None
+        return max(self._roster.now_ns, min(instants)) if instants else None
 
     def _check(self, event: Event, now_ns: int) -> None:
         if type(event) not in _HANDLERS:
             raise RefusedEvent(f'{event!r} is no event')
-        if now_ns < self._now_ns:
-            raise RefusedEvent(f'{now_ns} ns lies before the last event at {self._now_ns} ns')
+        if now_ns < self._roster.now_ns:
+            raise RefusedEvent(
+                f'{now_ns} ns lies before the last event at {self._roster.now_ns} ns')
         if isinstance(event, RequestArrived):
             check_arrival(event, now_ns=now_ns, last_id=self._last_id,
                           models=self._system.models,
                           model_of_stream=self._ledger.model_of(event.stream))
         else:
-            check_report(event, self._requests)
+            check_report(event, self._roster.requests)
 
     # ---- time ----
 
     def _catch_up(self) -> None:
-        while self._overload.next_grid_ns <= self._now_ns:
+        while self._overload.next_grid_ns <= self._roster.now_ns:
             grid_ns = self._overload.next_grid_ns
             self._ledger.settle(grid_ns)
-            self._actions += self._overload.judge()
+            self._roster.actions += self._overload.judge()
             if self._overload.is_quiet and not self._guards.is_any_alive(grid_ns):
-                self._overload.skip_to(self._now_ns)
-        self._ledger.settle(self._now_ns)
+                self._overload.skip_to(self._roster.now_ns)
+        self._ledger.settle(self._roster.now_ns)
 
     def _time_out(self, before_ns: int) -> None:
         limit_ns = before_ns - self._system.inference_timeout_ns
-        for claim in list(self._slots):
+        for claim in list(self._roster.slots):
             request = claim.request
             if (request.state is State.RUNNING and request.dispatched_at_ns is not None
                     and request.dispatched_at_ns < limit_ns):
-                self._give_up(request, Reason.BACKEND_TIMEOUT,
-                              f'no answer within {text_ms(self._system.inference_timeout_ns)}; '
-                              'its slot stays taken until an end is proven')
+                self._roster.give_up(
+                    request, Reason.BACKEND_TIMEOUT,
+                    f'no answer within {text_ms(self._system.inference_timeout_ns)}; '
+                    'its slot stays taken until an end is proven')
 
     # ---- events ----
 
@@ -157,87 +150,83 @@ class Scheduler:
         self._last_id = event.request_id
         request = Request(
             request_id=event.request_id, model=model, stream=event.stream, key=event.key,
-            generation_ns=event.generation_ns, arrived_at_ns=self._now_ns,
+            generation_ns=event.generation_ns, arrived_at_ns=self._roster.now_ns,
             sequence=event.request_id, payload_bytes=event.payload_bytes,
             deadline_at_ns=event.generation_ns + model.contract.deadline_ns,
             useless_from_ns=freshness.useless_from_ns(model, event.generation_ns,
                                                       self._optimistic_ns[model.name]))
-        account = self._ledger.open(event.stream, model, self._now_ns)
-        account.received += 1
-        queue = self._queues[model.name]
+        account = self._ledger.open(event.stream, model, self._roster.now_ns)
+        queue = self._roster.queues[model.name]
         if event.stamp is not Stamp.INVALID and model.is_guarded:
             account.forecast = self._guards.note(request, queue.supersession_key(request.key))
         refused = refusal(
             event, model, overload=self._overload.state, is_draining=self._is_draining,
             has_variant=bool(self._variants[model.name].variants),
-            bytes_before=self._inflight_bytes - queue.replaced_bytes(request.key),
+            bytes_before=self._roster.inflight_bytes - queue.replaced_bytes(request.key),
             bytes_allowed=self._system.max_inflight_bytes)
-        account.waiting += 1
-        self._inflight_bytes += request.payload_bytes
+        self._roster.accept(request)
         if refused is not None:
-            self._drop(request, *refused)
-            return
-        self._requests[request.request_id] = request
-        self._watch((request,))
-        ended = queue.offer(request)
-        if ended is not None:
-            self._drop(ended.request, ended.reason, ended.detail)
+            self._roster.drop(request, *refused)
+        else:
+            self._roster.enqueue(request)
 
     def _on_completed(self, event: BackendCompleted) -> None:
-        request = self._requests[event.request_id]
+        request = self._roster.requests[event.request_id]
         if request.state is State.ABANDONED:
             self._ledger.late_answers += 1
-            self._ledger.stale_compute_ns += self._backend_ns(request)
-            self._release(request, Trigger.ANSWERED)
+            self._ledger.stale_compute_ns += self._roster.backend_ns(request)
+            self._roster.release(request, Trigger.ANSWERED)
             return
-        claim = self._slots.end(request.request_id, now_ns=self._now_ns)
+        claim = self._roster.slots.end(request.request_id, now_ns=self._roster.now_ns)
         assert request.variant is not None
-        self._runtimes.observe(request.variant, max(0, self._now_ns - claim.begins_at_ns),
+        self._runtimes.observe(request.variant, max(0, self._roster.now_ns - claim.begins_at_ns),
                                claim.neighbours)
-        age_ns = self._now_ns - request.generation_ns
+        age_ns = self._roster.now_ns - request.generation_ns
         max_age_ns = request.model.contract.max_age_ns
         if max_age_ns is not None and age_ns > max_age_ns:
-            self._ledger.stale_compute_ns += self._backend_ns(request)
-            self._end(request, Reason.OBSOLETE,
-                      f'{text_ms(age_ns)} old at delivery, {text_ms(age_ns - max_age_ns)} '
-                      'beyond max_age')
+            self._ledger.stale_compute_ns += self._roster.backend_ns(request)
+            self._roster.end(
+                request, Reason.OBSOLETE,
+                f'{text_ms(age_ns)} old at delivery, {text_ms(age_ns - max_age_ns)} '
+                'beyond max_age')
             return
-        late_ns = self._now_ns - request.deadline_at_ns
-        self._end(request, Reason.COMPLETED,
-                  f'deadline missed by {text_ms(late_ns)}' if late_ns > 0
-                  else f'{text_ms(-late_ns)} before its deadline')
+        late_ns = self._roster.now_ns - request.deadline_at_ns
+        self._roster.end(
+            request, Reason.COMPLETED,
+            f'deadline missed by {text_ms(late_ns)}' if late_ns > 0
+            else f'{text_ms(-late_ns)} before its deadline')
 
     def _on_failed(self, event: BackendFailed) -> None:
-        request = self._requests[event.request_id]
+        request = self._roster.requests[event.request_id]
         if not event.is_over:
             if request.state is State.RUNNING:
-                self._give_up(request, Reason.BACKEND_FAILED, event.detail)
+                self._roster.give_up(request, Reason.BACKEND_FAILED, event.detail)
             return
         self._on_over(request, Reason.BACKEND_FAILED, event.detail)
 
     def _on_dispatch_refused(self, event: DispatchRefused) -> None:
-        self._on_over(self._requests[event.request_id], event.reason, event.detail)
+        self._on_over(self._roster.requests[event.request_id], event.reason, event.detail)
 
     def _on_over(self, request: Request, reason: Reason, detail: str) -> None:
         if request.state is State.ABANDONED:
-            self._release(request, Trigger.ANSWERED)
+            self._roster.release(request, Trigger.ANSWERED)
             return
-        self._slots.end(request.request_id, now_ns=self._now_ns)
-        self._end(request, reason, detail)
+        self._roster.slots.end(request.request_id, now_ns=self._roster.now_ns)
+        self._roster.end(request, reason, detail)
 
     def _on_cancelled(self, event: CancelRequested) -> None:
-        request = self._requests.get(event.request_id)
+        request = self._roster.requests.get(event.request_id)
         if request is not None and request.state is State.WAITING:
-            self._remove(request, Reason.CANCELLED, event.detail)
+            self._roster.remove(request, Reason.CANCELLED, event.detail)
 
     def _on_proven_over(self, event: ExecutionsProvenOver) -> None:
         for request_id in event.request_ids:
-            self._release(self._requests[request_id], Trigger.PROVEN_OVER)
+            self._roster.release(self._roster.requests[request_id], Trigger.PROVEN_OVER)
 
     def _on_time_jumped(self, event: TimeJumped) -> None:
-        for request in self._waiting():
-            self._remove(request, Reason.CANCELLED, event.detail)
-        for queue in self._queues.values():
+        for request in self._roster.waiting():
+            self._roster.remove(request, Reason.CANCELLED, event.detail)
+        for queue in self._roster.queues.values():
             queue.forget_dispatched()
         self._guards.forget()
 
@@ -246,52 +235,37 @@ class Scheduler:
 
     def _on_drain_expired(self, event: DrainExpired) -> None:
         self._is_draining = True
-        for request in list(self._requests.values()):
+        for request in list(self._roster.requests.values()):
             if request.state is State.WAITING:
-                self._remove(request, Reason.CANCELLED, event.detail)
+                self._roster.remove(request, Reason.CANCELLED, event.detail)
             elif request.state is State.RUNNING:
-                self._give_up(request, Reason.CANCELLED, event.detail)
+                self._roster.give_up(request, Reason.CANCELLED, event.detail)
 
     def _on_woke(self, event: Woke) -> None:
         """Look again; ``handle`` does."""
 
     # ---- decisions ----
 
-    @property
-    def _has_waiting(self) -> bool:
-        return len(self._requests) > len(self._slots)
-
-    def _waiting(self) -> list[Request]:
-        return [request for queue in self._queues.values() for request in queue]
-
-    def _heads(self) -> list[Request]:
-        return [request for queue in self._queues.values() for request in queue.heads()]
-
-    def _watch(self, requests: Iterable[Request]) -> None:
-        """Remember when the first of these becomes useless; too early only costs a look."""
-        for request in requests:
-            if request.useless_from_ns is not None:
-                self._next_useless_ns = min(self._next_useless_ns, request.useless_from_ns)
-
     def _start_what_may(self) -> None:
+        roster, slots = self._roster, self._roster.slots
         self._held = []
         self._sweep()
-        while self._has_waiting and self._slots.has_credit:
+        while roster.has_waiting and slots.has_credit:
             found = self._selector.select(
-                order.ranked(self._heads(), self._ledger.is_next_miss_fatal
+                order.ranked(roster.heads(), self._ledger.is_next_miss_fatal
                              if self._system.is_miss_aware else None),
-                now_ns=self._now_ns, overload=self._overload.state,
+                now_ns=roster.now_ns, overload=self._overload.state,
                 is_guarding=not self._is_draining)
             for held in found.held:
                 self._defer(held)
             if found.start is None or found.choice is None:
                 self._held = found.held
                 break
-            self._dispatch(found.start, found.choice)
+            roster.start(found.start, found.choice)
+            self._variants[found.start.model.name].commit(found.choice, roster.now_ns)
             self._sweep()
         is_idling = any(held.veto is not None for held in self._held)
-        self._ledger.idle.set(self._slots.total - self._slots.busy if is_idling else 0,
-                              self._now_ns)
+        self._ledger.idle.set(slots.total - slots.busy if is_idling else 0, roster.now_ns)
 
     def _sweep(self) -> None:
         """
@@ -300,32 +274,33 @@ class Scheduler:
         It looks at the next candidates while a credit is free; under pressure, or while nobody
         knows when anything can start, at all that waits.
         """
+        roster = self._roster
         if self._overload.state is OverloadState.PROTECTED_ONLY:
-            for queue in self._queues.values():
+            for queue in roster.queues.values():
                 self._refuse_class(queue)
         is_watching_all = (self._overload.state is not OverloadState.NORMAL
-                           or self._slots.is_fully_quarantined)
+                           or roster.slots.is_fully_quarantined)
         if is_watching_all is not self._is_watching_all:
             self._is_watching_all = is_watching_all
-            self._watch(self._waiting())
-        while self._has_waiting and (is_watching_all or self._slots.has_credit):
-            start_ns = self._slots.earliest_start_ns(self._now_ns)
-            if start_ns < self._next_useless_ns:
+            roster.watch(roster.waiting())
+        while roster.has_waiting and (is_watching_all or roster.slots.has_credit):
+            start_ns = roster.slots.earliest_start_ns(roster.now_ns)
+            if start_ns < roster.next_useless_ns:
                 break
-            self._next_useless_ns = _NEVER
-            for request in self._waiting() if is_watching_all else self._heads():
+            roster.next_useless_ns = NEVER
+            for request in roster.waiting() if is_watching_all else roster.heads():
                 if request.useless_from_ns is not None and start_ns >= request.useless_from_ns:
-                    self._remove(request, *freshness.verdict(
+                    roster.remove(request, *freshness.verdict(
                         request, start_ns, self._optimistic_ns[request.model.name]))
                 else:
-                    self._watch((request,))
+                    roster.watch((request,))
 
     def _refuse_class(self, queue: WaitingQueue) -> None:
         if (queue.model.policy is not QueuePolicy.NEVER_DROP
                 and queue.model.criticality in REFUSED_CLASSES[OverloadState.PROTECTED_ONLY]):
             for request in list(queue):
-                self._remove(request, Reason.INFEASIBLE,
-                             refused_class_text(queue.model, self._overload.state))
+                self._roster.remove(request, Reason.INFEASIBLE,
+                                    refused_class_text(queue.model, self._overload.state))
 
     def _defer(self, held: Held) -> None:
         request, veto = held.request, held.veto
@@ -334,82 +309,12 @@ class Scheduler:
         request.is_deferred = True
         self._ledger.of(request).deferred += 1
         victim = veto.victim
-        self._actions.append(Defer(
+        due_ns = victim.arrival_ns - self._roster.now_ns
+        self._roster.actions.append(Defer(
             request.request_id, veto.until_ns, victim.stream,
-            f'{victim.stream} is expected in {text_ms(victim.arrival_ns - self._now_ns)}, needs '
+            f'{victim.stream} is expected in {text_ms(due_ns)}, needs '
             f'{text_ms(victim.planned_ns)} and would be {text_ms(veto.late_ns)} late; this job '
             f'needs {text_ms(held.choice.planned_ns)}'))
-
-    def _dispatch(self, request: Request, choice: Choice) -> None:
-        queue = self._queues[request.model.name]
-        queue.remove(request)
-        self._watch(queue.heads())
-        queue.note_dispatched(request)
-        request.move(Trigger.DISPATCHED)
-        request.variant = choice.variant
-        request.dispatched_at_ns = self._now_ns
-        self._variants[request.model.name].commit(choice, self._now_ns)
-        self._slots.take(request, now_ns=self._now_ns, planned_ns=choice.planned_ns,
-                         optimistic_ns=choice.variant.profile.p50_ns)
-        account = self._ledger.of(request)
-        account.waiting -= 1
-        account.running += 1
-        self._actions.append(Dispatch(
-            request.request_id, request.model.name, choice.variant.variant_id,
-            choice.variant.backend_model, choice.planned_ns))
-
-    # ---- ends ----
-
-    def _backend_ns(self, request: Request) -> int:
-        assert request.dispatched_at_ns is not None
-        return self._now_ns - request.dispatched_at_ns
-
-    def _remove(self, request: Request, reason: Reason, detail: str) -> None:
-        queue = self._queues[request.model.name]
-        queue.remove(request)
-        self._watch(queue.heads())
-        self._drop(request, reason, detail)
-
-    def _drop(self, request: Request, reason: Reason, detail: str) -> None:
-        """End a request that is in no queue (any more) and never ran."""
-        self._ledger.of(request).waiting -= 1
-        self._requests.pop(request.request_id, None)
-        self._inflight_bytes -= request.payload_bytes
-        self._tell(request, Trigger.DROPPED, reason, detail)
-
-    def _end(self, request: Request, reason: Reason, detail: str) -> None:
-        """End a request that ran and whose credit is back."""
-        self._ledger.of(request).running -= 1
-        del self._requests[request.request_id]
-        self._inflight_bytes -= request.payload_bytes
-        self._tell(request, Trigger.ANSWERED, reason, detail)
-
-    def _give_up(self, request: Request, reason: Reason, detail: str) -> None:
-        """Tell the client that it is over; nobody knows whether the execution is."""
-        self._slots.quarantine(request.request_id)
-        self._ledger.of(request).running -= 1
-        self._tell(request, Trigger.GIVEN_UP, reason, detail)
-
-    def _release(self, request: Request, trigger: Trigger) -> None:
-        """Give back what a request still held after its client was told."""
-        request.move(trigger)
-        self._slots.end(request.request_id, now_ns=self._now_ns)
-        del self._requests[request.request_id]
-        self._inflight_bytes -= request.payload_bytes
-        self._actions.append(ReleaseInput(request.request_id))
-
-    def _tell(self, request: Request, trigger: Trigger, reason: Reason, detail: str) -> None:
-        request.move(trigger)
-        is_met = self._ledger.book_end(request, reason, self._now_ns)
-        started_ns = request.dispatched_at_ns
-        self._actions.append(Terminate(
-            request_id=request.request_id, stream=request.stream, model=request.model.name,
-            variant_id=None if request.variant is None else request.variant.variant_id,
-            reason=reason, detail=detail, age_ns=self._now_ns - request.generation_ns,
-            queue_wait_ns=(self._now_ns if started_ns is None else started_ns)
-            - request.arrived_at_ns,
-            backend_ns=None if started_ns is None else self._now_ns - started_ns,
-            is_deadline_met=is_met, holds_input=trigger is Trigger.GIVEN_UP))
 
 
 _HANDLERS: dict[type, Callable[[Scheduler, Any], None]] = {

@@ -1,0 +1,144 @@
+"""
+The requests that live, where each of them is, and how each of them ends.
+
+Rule: a request ends through exactly one of ``remove``/``drop`` (it never ran), ``end`` (it ran
+and its credit is back) and ``give_up`` (its client is told, its execution may go on until
+``release``); each tells the client exactly once.
+"""
+
+from collections.abc import Iterable
+
+from vig_core.actions import Action, Dispatch, ReleaseInput, Terminate
+from vig_core.ledger import Ledger
+from vig_core.model import System
+from vig_core.queue import Ended, WaitingQueue
+from vig_core.request import Reason, Request, Trigger
+from vig_core.slots import SlotTable
+from vig_core.variants import Choice
+
+NEVER = 1 << 62
+
+
+class Roster:
+    """Queues, slots and accounts, moved together; the scheduler decides, this books."""
+
+    def __init__(self, system: System, ledger: Ledger, now_ns: int) -> None:
+        """Begin with nothing waiting and nothing running."""
+        self.now_ns = now_ns
+        self.ledger = ledger
+        self.queues = {name: WaitingQueue(model) for name, model in system.models.items()}
+        self.slots = SlotTable(system.slots, system.pipelining_depth)
+        self.requests: dict[int, Request] = {}
+        self.inflight_bytes = 0
+        self.next_useless_ns = NEVER
+        self.actions: list[Action] = []
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any request waits."""
+        return len(self.requests) > len(self.slots)
+
+    def waiting(self) -> list[Request]:
+        """List all that waits."""
+        return [request for queue in self.queues.values() for request in queue]
+
+    def heads(self) -> list[Request]:
+        """List the next candidates of all queues."""
+        return [request for queue in self.queues.values() for request in queue.heads()]
+
+    def watch(self, requests: Iterable[Request]) -> None:
+        """Remember when the first of these becomes useless; too early only costs a look."""
+        for request in requests:
+            if request.useless_from_ns is not None:
+                self.next_useless_ns = min(self.next_useless_ns, request.useless_from_ns)
+
+    def take_actions(self) -> tuple[Action, ...]:
+        """Hand over what was asked for since the last time."""
+        actions, self.actions = tuple(self.actions), []
+        return actions
+
+    def accept(self, request: Request) -> None:
+        """Book a new request; it must be offered to its queue or dropped next."""
+        account = self.ledger.of(request)
+        account.received += 1
+        account.waiting += 1
+        self.inflight_bytes += request.payload_bytes
+
+    def enqueue(self, request: Request) -> None:
+        """Let an accepted request wait, and end whichever request ends for it."""
+        self.requests[request.request_id] = request
+        self.watch((request,))
+        ended: Ended | None = self.queues[request.model.name].offer(request)
+        if ended is not None:
+            self.drop(ended.request, ended.reason, ended.detail)
+
+    def start(self, request: Request, choice: Choice) -> None:
+        """Move a waiting request onto a free credit and ask for its dispatch."""
+        queue = self.queues[request.model.name]
+        queue.remove(request)
+        self.watch(queue.heads())
+        queue.note_dispatched(request)
+        request.move(Trigger.DISPATCHED)
+        request.variant = choice.variant
+        request.dispatched_at_ns = self.now_ns
+        self.slots.take(request, now_ns=self.now_ns, planned_ns=choice.planned_ns,
+                        optimistic_ns=choice.variant.profile.p50_ns)
+        account = self.ledger.of(request)
+        account.waiting -= 1
+        account.running += 1
+        self.actions.append(Dispatch(
+            request.request_id, request.model.name, choice.variant.variant_id,
+            choice.variant.backend_model, choice.planned_ns))
+
+    def backend_ns(self, request: Request) -> int:
+        """Time since a request was dispatched."""
+        assert request.dispatched_at_ns is not None
+        return self.now_ns - request.dispatched_at_ns
+
+    def remove(self, request: Request, reason: Reason, detail: str) -> None:
+        """End a waiting request."""
+        queue = self.queues[request.model.name]
+        queue.remove(request)
+        self.watch(queue.heads())
+        self.drop(request, reason, detail)
+
+    def drop(self, request: Request, reason: Reason, detail: str) -> None:
+        """End a request that is in no queue (any more) and never ran."""
+        self.ledger.of(request).waiting -= 1
+        self.requests.pop(request.request_id, None)
+        self.inflight_bytes -= request.payload_bytes
+        self._tell(request, Trigger.DROPPED, reason, detail)
+
+    def end(self, request: Request, reason: Reason, detail: str) -> None:
+        """End a request that ran and whose credit is back."""
+        self.ledger.of(request).running -= 1
+        del self.requests[request.request_id]
+        self.inflight_bytes -= request.payload_bytes
+        self._tell(request, Trigger.ANSWERED, reason, detail)
+
+    def give_up(self, request: Request, reason: Reason, detail: str) -> None:
+        """Tell the client that it is over; nobody knows whether the execution is."""
+        self.slots.quarantine(request.request_id)
+        self.ledger.of(request).running -= 1
+        self._tell(request, Trigger.GIVEN_UP, reason, detail)
+
+    def release(self, request: Request, trigger: Trigger) -> None:
+        """Give back what a request still held after its client was told."""
+        request.move(trigger)
+        self.slots.end(request.request_id, now_ns=self.now_ns)
+        del self.requests[request.request_id]
+        self.inflight_bytes -= request.payload_bytes
+        self.actions.append(ReleaseInput(request.request_id))
+
+    def _tell(self, request: Request, trigger: Trigger, reason: Reason, detail: str) -> None:
+        request.move(trigger)
+        is_met = self.ledger.book_end(request, reason, self.now_ns)
+        started_ns = request.dispatched_at_ns
+        self.actions.append(Terminate(
+            request_id=request.request_id, stream=request.stream, model=request.model.name,
+            variant_id=None if request.variant is None else request.variant.variant_id,
+            reason=reason, detail=detail, age_ns=self.now_ns - request.generation_ns,
+            queue_wait_ns=(self.now_ns if started_ns is None else started_ns)
+            - request.arrived_at_ns,
+            backend_ns=None if started_ns is None else self.now_ns - started_ns,
+            is_deadline_met=is_met, holds_input=trigger is Trigger.GIVEN_UP))
