@@ -18,7 +18,6 @@ from vig_governor.demo.report import judge, StreamReport
 READY_TIMEOUT_S = 30.0
 # The first second is not judged: shared memory is set up, and nothing has been delivered yet.
 SETTLING_NS = NS_PER_S
-DIRECT_DEPTH = 8
 
 Show = Callable[[Mapping[str, Any], float, float], None]
 
@@ -48,11 +47,12 @@ class ArmRunner:
     """Runs the same load, governed or not."""
 
     def __init__(self, plan: DemoPlan, *, assets: Path, folder: Path, seconds: float,
-                 environment: Mapping[str, str]) -> None:
+                 direct_depth: int, environment: Mapping[str, str]) -> None:
         self._plan = plan
         self._assets = assets
         self._folder = folder
         self._seconds = seconds
+        self._direct_depth = direct_depth
         self._environment = environment
 
     def run_direct(self, endpoint: str, show: Show) -> Arm:
@@ -61,7 +61,7 @@ class ArmRunner:
             nodes = [processes.start(f'direct_{stream.name}', [
                 *_module('direct'), '--stream', stream.name, '--topic', stream.topic,
                 '--model', stream.direct_model, '--endpoint', endpoint,
-                '--depth', str(DIRECT_DEPTH)]) for stream in self._plan.streams]
+                '--depth', str(self._direct_depth)]) for stream in self._plan.streams]
             for node in nodes:
                 processes.wait_for_line(node, 'ready', timeout_s=READY_TIMEOUT_S)
 

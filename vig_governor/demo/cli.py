@@ -32,8 +32,8 @@ from vig_governor.measure.runtime import measure_runtime, RuntimeSamples
 
 SHORTEST_S = 5.0
 LONGEST_S = 600.0
-PROFILE_RUNS = 40
 PROFILE_FRAMES = 10
+PLAIN_WIDTH = 110
 
 
 def add_parser(subparsers: Any) -> None:
@@ -46,6 +46,9 @@ def add_parser(subparsers: Any) -> None:
                         help='leave out the run without the governor')
     parser.add_argument('--no-governor-arm', action='store_true',
                         help='leave out the run with the governor')
+    parser.add_argument('--direct-depth', type=int, default=2,
+                        help='requests that each ungoverned node keeps in flight; a frame beyond '
+                        'them is refused (default: %(default)s, one runs and one waits)')
     parser.add_argument('--assets', type=Path, default=DEFAULT_FOLDER,
                         help='folder with weights and videos (default: %(default)s)')
     parser.add_argument('--out', type=Path, default=Path('build/demo'),
@@ -58,6 +61,8 @@ def add_parser(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the demo; 1 with a sentence when something that it needs fails."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
     if not SHORTEST_S <= options.seconds <= LONGEST_S:
         console.print(f'--seconds {options.seconds:g} is outside {SHORTEST_S:g}..{LONGEST_S:g}')
         return 1
@@ -101,7 +106,7 @@ class _Demo:
         self._console.print(f'starting Triton with {", ".join(plan.backend_models)} ...')
         runner = ArmRunner(
             plan, assets=self._options.assets, folder=self._folder,
-            seconds=self._options.seconds,
+            seconds=self._options.seconds, direct_depth=self._options.direct_depth,
             environment=graph_environment(_config_folder(), self._options.domain_id))
         direct = governed = None
         with serve(plan, self._store, self._folder,
@@ -110,7 +115,7 @@ class _Demo:
             config = self._folder / 'vig.yaml'
             config.write_text(render(plan, profiles, server.grpc_endpoint), encoding='utf-8')
             if not self._options.no_direct_arm:
-                title = 'Without the governor: every frame straight to Triton'
+                title = 'Without the governor: every frame goes straight to Triton'
                 with table.LiveView(self._console, plan, title) as view:
                     direct = runner.run_direct(server.grpc_endpoint, view.show)
             if not self._options.no_governor_arm:
@@ -139,10 +144,10 @@ class _Demo:
 
     def _measure(self, backend: TritonBackend, model: str, images: Sequence[Any]
                  ) -> RuntimeSamples:
-        samples = measure_runtime(backend, model, INPUT, images, runs=PROFILE_RUNS)
+        samples = measure_runtime(backend, model, INPUT, images)
         p50, p95, p99 = (samples.quantile_ns(percent) / NS_PER_MS for percent in (50, 95, 99))
         self._console.print(f'  measured {model:18} p50 {p50:6.1f}  p95 {p95:6.1f}  '
-                            f'p99 {p99:6.1f} ms  ({PROFILE_RUNS} runs alone)')
+                            f'p99 {p99:6.1f} ms  ({samples.count} runs alone)')
         return samples
 
     def _report(self, plan: DemoPlan, direct: Arm | None, governed: Arm | None,

@@ -68,4 +68,4 @@ def _variant(variant: DemoVariant, samples: RuntimeSamples) -> list[str]:
             f'        backend_model: {variant.backend_model}',
             f'        quality: {{value: {variant.quality}, source: user_declared}}',
             f'        profile: {{p50_us: {p50}, p95_us: {p95}, p99_us: {p99},'
-            f' samples: {len(samples.durations_ns)}}}']
+            f' samples: {samples.count}}}']

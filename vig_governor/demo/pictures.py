@@ -21,7 +21,8 @@ _PERSON = 4
 _MIN_VISIBILITY = 0.5
 # Pairs of joints in the order of the BlazePose topology.
 _LIMBS = ((11, 12), (11, 13), (13, 15), (12, 14), (14, 16), (11, 23), (12, 24), (23, 24),
-          (23, 25), (25, 27), (24, 26), (26, 28), (0, 1), (0, 4), (9, 10))
+          (23, 25), (25, 27), (24, 26), (26, 28), (9, 10),
+          (8, 6), (6, 5), (5, 4), (4, 0), (0, 1), (1, 2), (2, 3), (3, 7))
 _FONT = cv2.FONT_HERSHEY_DUPLEX
 _BANNER = 56
 
@@ -116,8 +117,7 @@ def _draw_objects(image: Image, boxes: NDArray[np.float32],
                   colour: tuple[int, int, int]) -> None:
     people = boxes[boxes[:, 5] == _PERSON]
     _draw_boxes(image, people, colour)
-    for box in people:
-        _write(image, f'person {box[4]:.2f}', (int(box[0]), int(box[1]) - 6), 0.5, colour)
+    _write(image, f'{len(people)} persons', (16, image.shape[0] - 16), 0.7, (255, 255, 255))
 
 
 def _draw_mask(image: Image, mask: NDArray[np.uint8], colour: tuple[int, int, int]) -> None:

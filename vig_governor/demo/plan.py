@@ -95,16 +95,14 @@ def choose(store: AssetStore) -> DemoPlan:
     pose = tuple(variant for variant in _POSE if variant.backend_model in served)
     if len(pose) < len(_POSE):
         notes.append('pose runs with the variant full alone: lite and heavy come with npm')
-    study = pose[0]
     return DemoPlan((
-        DemoStream('face', _CARPHONE, (640, 480), 30, 'protected', 33, 66, _FACE, 'face_full',
+        DemoStream('face', _CARPHONE, (640, 480), 30, 'protected', 66, 100, _FACE, 'face_full',
                    'face', seed=1),
-        DemoStream('pose', _CARPHONE, (640, 480), 10, 'high', 100, 200, pose, 'pose_full',
+        DemoStream('pose', _CARPHONE, (640, 480), 10, 'high', 80, 200, pose, 'pose_full',
                    'pose', seed=2),
         _street(store, served, notes),
         DemoStream('study', _CARPHONE, (640, 480), 10, 'best_effort', 1000, 2000,
-                   (DemoVariant(study.variant_id, study.backend_model, 1.0),),
-                   study.backend_model, 'pose', seed=4),
+                   (DemoVariant('full', 'pose_full', 1.0),), 'pose_full', 'pose', seed=4),
     ), tuple(notes))
 
 
@@ -118,5 +116,5 @@ def _street(store: AssetStore, served: tuple[str, ...], notes: list[str]) -> Dem
     else:
         notes.append('a segmentation takes the place of the object detector, which npm carries')
         model, draws = DemoVariant('square', 'segmentation', 1.0), 'mask'
-    return DemoStream('street', video, (640, 480), 10, 'normal', 100, 300, (model,),
+    return DemoStream('street', video, (640, 480), 5, 'normal', 200, 500, (model,),
                       model.backend_model, draws, seed=3)

@@ -73,24 +73,24 @@ class LiveView:
 
 
 def comparison(plan: DemoPlan, arms: Mapping[str, Sequence[StreamReport]]) -> Table:
-    """Put the arms side by side, one row for each stream; arms go by their names."""
+    """Put the arms above each other, stream by stream; arms go by their names."""
     table = Table(title='The same cameras on the same server, judged by their consumer')
-    for name in ('stream', 'class', 'needed'):
+    for name in ('stream', 'class', 'needed', 'run'):
         table.add_column(name)
-    for arm in arms:
-        for name in ('coverage', 'age p50', 'age p95', 'results', 'ended otherwise'):
-            table.add_column(f'{arm}\n{name}', justify='right')
+    for name in ('coverage', 'age p50', 'age p95', 'results'):
+        table.add_column(name, justify='right')
+    table.add_column('ended otherwise')
     for number, stream in enumerate(plan.streams):
-        cells = [cell for reports in arms.values() for cell in _cells(reports[number])]
-        table.add_row(stream.name, stream.criticality,
-                      f'≤ {stream.max_age_ms} ms old\nevery {stream.period_ms} ms', *cells)
+        named = (stream.name, stream.criticality,
+                 f'≤ {stream.max_age_ms} ms old every {stream.period_ms} ms')
+        for name, reports in arms.items():
+            report = reports[number]
+            table.add_row(*named, name, _coloured(report.coverage_percent / 100),
+                          _ms(report.age_p50_ms), _ms(report.age_p95_ms),
+                          f'{report.results} of {report.frames}', _drops(report.reasons))
+            named = ('', '', '')
+        table.add_section()
     return table
-
-
-def _cells(report: StreamReport) -> tuple[str, ...]:
-    return (_coloured(report.coverage_percent / 100), _ms(report.age_p50_ms),
-            _ms(report.age_p95_ms), f'{report.results}/{report.frames}',
-            _drops(report.reasons))
 
 
 def verdict(direct: Sequence[StreamReport], governed: Sequence[StreamReport]) -> str:

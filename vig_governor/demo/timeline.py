@@ -29,6 +29,7 @@ MIN_IDLE_NS = 3 * NS_PER_MS
 
 _COLOURS = {'protected': '#d94f3a', 'high': '#f0a020', 'normal': '#3c8fd9',
             'best_effort': '#8c8c8c'}
+_MARKS = {'completed': 'o', 'superseded': 'x', 'stale': 'v', 'obsolete': 's'}
 _RAN = ('completed', 'obsolete', 'backend_failed')
 
 
@@ -91,7 +92,7 @@ def idle_spans(requests: Sequence[Life], *, start_ns: int, end_ns: int) -> list[
 def draw_timeline(path: Path, plan: DemoPlan, direct: Arm | None,
                   governed: Arm | None) -> None:
     """Draw the picture, from the middle of each arm that there is."""
-    matplotlib.rcParams['font.size'] = 9
+    matplotlib.rcParams['font.size'] = 8.5
     arms = [(arm, title) for arm, title in (
         (direct, 'Without the governor: every frame goes straight to the server'),
         (governed, 'With the governor: one execution at a time, the newest frame first'),
@@ -103,7 +104,7 @@ def draw_timeline(path: Path, plan: DemoPlan, direct: Arm | None,
                   is_governed=arm is governed)
         axes[number].set_title(title, loc='left', fontweight='bold', fontsize=11)
     axes[-1].set_xlabel('milliseconds')
-    figure.legend(handles=_legend(), loc='outside lower center', ncols=7, frameon=False)
+    figure.legend(handles=_legend(), loc='outside lower center', ncols=8, frameon=False)
     figure.savefig(path, dpi=110)
 
 
@@ -112,30 +113,37 @@ def _draw_arm(axes: Axes, plan: DemoPlan, requests: Sequence[Life], start_ns: in
     end_ns = start_ns + SPAN_NS
     seen = [life for life in requests
             if life.ended_ns >= start_ns and life.captured_ns <= end_ns]
-    names = [stream.name for stream in plan.streams]
-    top = len(names)
+    top = len(plan.streams)
 
     def at(instant_ns: int) -> float:
         return (instant_ns - start_ns) / NS_PER_MS
 
     if is_governed:
         for first, last in idle_spans(seen, start_ns=start_ns, end_ns=end_ns):
-            axes.axvspan(at(first), at(last), ymin=(top + 0.05) / (top + 1.1), ymax=0.99,
-                         color='#2b2b2b', alpha=0.18, hatch='///', linewidth=0)
-    rows = _rows([life for life in seen if life.began_ns is not None], 1 if is_governed else top)
-    for life, row, count in rows:
-        assert life.began_ns is not None
-        axes.barh(top + 0.1 + 0.8 * (row + 0.5) / count, at(life.ended_ns) - at(life.began_ns),
-                  left=at(life.began_ns), height=0.8 / count, color=_colour(plan, life.stream),
-                  edgecolor='white', linewidth=0.8)
-    for life in seen:
-        lane = top - 1 - names.index(life.stream)
-        _draw_life(axes, life, lane + 0.5, at, _colour(plan, life.stream))
+            axes.barh(top + 0.5, at(last) - at(first), left=at(first), height=0.8,
+                      color='#efefef', hatch='////', edgecolor='#9a9a9a', linewidth=0)
+    for number, stream in enumerate(plan.streams):
+        of_stream = [life for life in seen if life.stream == stream.name]
+        colour = _COLOURS[stream.criticality]
+        for life in of_stream:
+            if life.began_ns is not None:
+                height, base = ((0.8, top + 0.1) if is_governed else
+                                (0.8 / top, top + 0.9 - 0.8 * (number + 1) / top))
+                axes.barh(base + height / 2, at(life.ended_ns) - at(life.began_ns),
+                          left=at(life.began_ns), height=height, color=colour,
+                          edgecolor='white', linewidth=0.8)
+        rows = _rows(of_stream)
+        count = max(rows, default=0) + 1
+        for life, row in zip(of_stream, rows):
+            height = top - number - 0.5 if count == 1 else top - number - 0.2 - 0.6 * row / (
+                count - 1)
+            _draw_life(axes, life, height, at, colour, stream.max_age_ms * NS_PER_MS)
     for lane in range(top + 1):
         axes.axhline(lane, color='#dddddd', linewidth=0.8, zorder=0)
-    axes.set_yticks([top - 1 - number + 0.5 for number in range(top)] + [top + 0.5],
-                    [f'{stream.name}\n({stream.criticality})' for stream in plan.streams]
-                    + ['on the server'])
+    axes.set_yticks([top - number - 0.5 for number in range(top)] + [top + 0.5],
+                    [f'{stream.name}\n{stream.criticality}, ≤ {stream.max_age_ms} ms'
+                     for stream in plan.streams]
+                    + ['the slot' if is_governed else 'in flight\non the server'])
     axes.set_xlim(0, at(end_ns))
     axes.set_ylim(0, top + 1.1)
     for side in ('top', 'right', 'left'):
@@ -143,40 +151,39 @@ def _draw_arm(axes: Axes, plan: DemoPlan, requests: Sequence[Life], start_ns: in
     axes.tick_params(axis='y', length=0)
 
 
-def _rows(ran: Sequence[Life], count: int) -> list[tuple[Life, int, int]]:
-    """Give each execution a row so that those that overlap in time do not cover each other."""
-    free_from = [0] * count
-    rows = []
-    for life in sorted(ran, key=lambda each: each.began_ns or 0):
-        row = min(range(count), key=lambda number: free_from[number])
-        free_from[row] = life.ended_ns
-        rows.append((life, row, count))
-    return rows
+def _rows(requests: Sequence[Life]) -> list[int]:
+    """Give each request a row so that those that overlap in time do not cover each other."""
+    free_from: list[int] = []
+    row_of: dict[int, int] = {}
+    for life in sorted(requests, key=lambda each: each.captured_ns):
+        row = next((number for number, free in enumerate(free_from)
+                    if free <= life.captured_ns), len(free_from))
+        free_from[row:row + 1] = [life.ended_ns]
+        row_of[id(life)] = row
+    return [row_of[id(life)] for life in requests]
 
 
-def _draw_life(axes: Axes, life: Life, height: float, at: Any, colour: str) -> None:
+def _draw_life(axes: Axes, life: Life, height: float, at: Any, colour: str,
+               max_age_ns: int) -> None:
     """Draw a capture, the way to its end, and the end."""
     axes.plot([at(life.captured_ns), at(life.ended_ns)], [height, height], color=colour,
-              linewidth=1, alpha=0.45)
-    axes.plot(at(life.captured_ns), height, marker='|', color=colour, markersize=13,
+              linewidth=1.2, alpha=0.5, solid_capstyle='butt')
+    axes.plot(at(life.captured_ns), height, marker='|', color=colour, markersize=10,
               markeredgewidth=2)
-    marker, size = {'completed': ('o', 7), 'superseded': ('x', 7), 'stale': ('v', 8),
-                    'obsolete': ('s', 6)}.get(life.reason, ('P', 7))
-    axes.plot(at(life.ended_ns), height, marker=marker, color=colour, markersize=size,
-              markeredgewidth=1.8, linestyle='none')
-
-
-def _colour(plan: DemoPlan, name: str) -> str:
-    return next(_COLOURS[stream.criticality] for stream in plan.streams if stream.name == name)
+    is_late = life.reason == 'completed' and life.ended_ns - life.captured_ns > max_age_ns
+    axes.plot(at(life.ended_ns), height, marker=_MARKS.get(life.reason, 'P'), color=colour,
+              markersize=6, markeredgewidth=1.6, linestyle='none',
+              markerfacecolor='white' if is_late else colour)
 
 
 def _legend() -> list[Any]:
-    def mark(marker: str, text: str) -> Line2D:
+    def mark(marker: str, text: str, face: str = '#444444') -> Line2D:
         return Line2D([], [], color='#444444', marker=marker, linestyle='none', markersize=7,
-                      markeredgewidth=1.8, label=text)
+                      markeredgewidth=1.6, markerfacecolor=face, label=text)
 
-    return [mark('|', 'captured'), mark('o', 'result delivered'),
+    return [mark('|', 'captured'), mark('o', 'delivered in time'),
+            mark('o', 'delivered, too old to use', 'white'),
             mark('x', 'superseded by a newer frame'), mark('v', 'stale, not run'),
-            mark('s', 'obsolete, not delivered'), mark('P', 'refused or failed'),
-            Patch(facecolor='#cfcfcf', hatch='///', edgecolor='#777777',
-                  label='idle on purpose')]
+            mark('s', 'finished too late, withheld'), mark('P', 'refused or failed'),
+            Patch(facecolor='#efefef', hatch='////', edgecolor='#9a9a9a',
+                  label='slot idle on purpose')]

@@ -1,14 +1,17 @@
 """
 How long one model takes alone on the server, as the governor will see it.
 
-A run is what lies between a decision to dispatch and the answer: a slot of input memory is taken,
-the frame is written into it, the request goes out, the answer comes back. Runs follow each other
-without a pause; the first ones are thrown away.
+A sample is what lies between a decision to dispatch and the answer: a slot of input memory is
+taken, the frame is written into it, the request goes out, the answer comes back. Samples follow
+each other without a pause; the first ones are thrown away. They are taken in several independent
+runs, and a quantile is the median of the runs' quantiles: one disturbance of the machine then
+spoils one run, not the profile.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
+from statistics import median_low
 import threading
 import time
 
@@ -28,18 +31,27 @@ class MeasurementFailed(VigError):
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSamples:
-    """Durations of the runs that count, in nanoseconds, in the order of the runs."""
+    """
+    What was measured of one model.
+
+    :ivar runs_ns: durations in nanoseconds of the samples that count, one tuple for each run.
+    """
 
     backend_model: str
-    durations_ns: tuple[int, ...]
+    runs_ns: tuple[tuple[int, ...], ...]
+
+    @property
+    def count(self) -> int:
+        """Samples of all runs together."""
+        return sum(len(run) for run in self.runs_ns)
 
     def quantile_ns(self, percent: float) -> int:
         """
-        Give the nearest-rank quantile.
+        Give the median over the runs of the nearest-rank quantile, the lower of two middles.
 
         :param percent: in 0..100, for example 99.
         """
-        return quantile(self.durations_ns, percent)
+        return median_low(quantile(run, percent) for run in self.runs_ns)
 
 
 def quantile(values: Sequence[int], percent: float) -> int:
@@ -54,28 +66,30 @@ def quantile(values: Sequence[int], percent: float) -> int:
 
 
 def measure_runtime(backend: Backend, backend_model: str, tensor: str,
-                    frames: Sequence[NDArray[np.uint8]], *, runs: int = 40, warmup: int = 5,
-                    timeout_s: float = 10.0) -> RuntimeSamples:
+                    frames: Sequence[NDArray[np.uint8]], *, runs: int = 3, samples: int = 15,
+                    warmup: int = 5, timeout_s: float = 10.0) -> RuntimeSamples:
     """
     Run one model alone, back to back.
 
     :param backend: connected; nothing else may use the server meanwhile.
     :param tensor: the model's input.
     :param frames: real inputs of one shape, used in turn.
-    :param runs: runs that count.
-    :param warmup: runs before them that do not.
-    :param timeout_s: for each run.
-    :raises MeasurementFailed: a run failed or took longer than ``timeout_s``; the slot of a run
+    :param runs: independent runs.
+    :param samples: samples of each run that count.
+    :param warmup: samples before the first run that do not.
+    :param timeout_s: for each sample.
+    :raises MeasurementFailed: a sample failed or took longer than ``timeout_s``; the slot of one
         without an end stays taken.
     """
     backend.open_stream(_STREAM, slots=1, transport='auto')
-    durations = [_run(backend, backend_model, tensor, frames[number % len(frames)], number,
-                      timeout_s)
-                 for number in range(warmup + runs)]
-    return RuntimeSamples(backend_model, tuple(durations[warmup:]))
+    durations = [_sample(backend, backend_model, tensor, frames[number % len(frames)], number,
+                         timeout_s)
+                 for number in range(warmup + runs * samples)][warmup:]
+    return RuntimeSamples(backend_model, tuple(
+        tuple(durations[run * samples:(run + 1) * samples]) for run in range(runs)))
 
 
-def _run(backend: Backend, backend_model: str, tensor: str, frame: NDArray[np.uint8],
+def _sample(backend: Backend, backend_model: str, tensor: str, frame: NDArray[np.uint8],
          request_id: int, timeout_s: float) -> int:
     answered = threading.Event()
     outcomes: list[tuple[Outcome, int]] = []
