@@ -14,7 +14,7 @@ import logging
 import threading
 from typing import Any, TypeVar
 
-from vig_core.actions import Action, Dispatch, ReleaseInput, Terminate
+from vig_core.actions import Action, Dispatch, ReleaseInput, ReportOverload, Terminate
 from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
                              DrainExpired, DrainStarted, Event, RequestArrived, Woke)
@@ -28,6 +28,7 @@ from vig_governor.timing import Timings
 _log = logging.getLogger(__name__)
 _T = TypeVar('_T')
 _PAUSE_AFTER_FAILURE_NS = 100 * NS_PER_MS
+_SHORTEST_SLEEP_NS = NS_PER_MS
 
 
 class ActorStopped(RuntimeError):
@@ -157,6 +158,9 @@ class Actor:
                     break
                 item: Any
                 item, payload = self._inbox.popleft() if self._inbox else (Woke(), None)
+            if isinstance(item, Woke):
+                # A scheduler that asks to be woken for an instant that is over gets no busy loop.
+                self._quiet_until_ns = self._clock.now_ns() + _SHORTEST_SLEEP_NS
             if isinstance(payload, Future):
                 self._answer(item, payload)
             else:
@@ -187,7 +191,9 @@ class Actor:
         except Exception:
             _log.exception('the scheduler failed to say when to wake up')
             wakeup_ns = self._tick() + _PAUSE_AFTER_FAILURE_NS
-        return None if wakeup_ns is None else max(wakeup_ns, self._quiet_until_ns)
+        if wakeup_ns is None:
+            return None
+        return max(wakeup_ns, self._quiet_until_ns)
 
     def _tick(self) -> int:
         self._now_ns = max(self._now_ns, self._clock.now_ns())
@@ -234,15 +240,17 @@ class Actor:
                 self._sending.release(action.request_id)
         elif isinstance(action, ReleaseInput):
             self._sending.release(action.request_id)
+        elif isinstance(action, ReportOverload):
+            self._sink.on_decided(action, None)
         else:
+            payload = self._open.get(action.request_id)
             if isinstance(action, Dispatch):
-                payload = self._open.get(action.request_id)
                 if payload is None:
-                    self.post(DispatchRefused(action.request_id, Reason.CANCELLED,
+                    self.post(DispatchRefused(action.request_id, Reason.BACKEND_FAILED,
                                               'the request was already ended'))
                     return
                 self._sending.submit(action, payload)
-            self._sink.on_decided(action)
+            self._sink.on_decided(action, payload)
 
     def _end(self, action: Terminate, outputs: tuple[OutputTensor, ...]) -> None:
         payload = self._open.pop(action.request_id, None)

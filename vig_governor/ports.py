@@ -63,5 +63,6 @@ class Sink(Protocol):
                       outputs: tuple[OutputTensor, ...]) -> None:
         """Tell the client how its request ended; ``outputs`` are there after an answer."""
 
-    def on_decided(self, action: Dispatch | Defer | ReportOverload) -> None:
-        """Take note of a decision that ends nothing."""
+    def on_decided(self, action: Dispatch | Defer | ReportOverload,
+                   payload: Payload | None) -> None:
+        """Take note of a decision that ends nothing; without payload it concerns all streams."""

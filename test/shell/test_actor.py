@@ -99,8 +99,8 @@ class Recorder:
     def release(self, request_id):
         self.released.append(request_id)
 
-    def on_decided(self, action):
-        self.decided.append(action)
+    def on_decided(self, action, payload):
+        self.decided.append((action, payload))
 
     def on_terminated(self, action, payload, outputs):
         self.threads.add(threading.current_thread().name)

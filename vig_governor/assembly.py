@@ -1,0 +1,119 @@
+"""
+From a valid file to a system that can run: the server is there, its models fit, inputs match.
+
+Everything that can be found out before the first frame is found out here, in bounded time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+import time
+from types import MappingProxyType
+
+from vig_core.errors import VigError
+from vig_core.model import Model, System, Variant
+
+from vig_governor.backend.base import Backend, BackendUnavailable, ModelSignature
+from vig_governor.config import Config, SecurityOptions, StreamBinding
+from vig_governor.encoders import make_encoder
+from vig_governor.encoders.base import EncodeError, Encoder
+
+CONFIGURE_TIMEOUT_S = 4.0
+"""Lifecycle managers give a transition five seconds."""
+
+_CONNECT_TIMEOUT_S = 2.5
+
+
+class Mismatch(VigError):
+    """A stream and a model that do not fit together; says what came, where, and what fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """
+    What ``configure`` found out.
+
+    :ivar system: the file's system with the signatures that the server reported.
+    :ivar server: name, version and address of the server.
+    :ivar encoders: one for each stream, checked against its model's inputs.
+    :ivar notices: what the operator should know and that stops nothing, one sentence each.
+    """
+
+    system: System
+    server: str
+    encoders: Mapping[str, Encoder]
+    notices: tuple[str, ...]
+
+
+def assemble(config: Config, backend: Backend) -> Assembly:
+    """
+    Connect, inspect every variant that may run, check every stream, open its input memory.
+
+    :raises BackendUnavailable: no server, or a model that is not there or not ready.
+    :raises EncodeError: an encoder that does not exist or cannot feed its model.
+    :raises Mismatch: a tensor that the model does not have, or options that are not supported.
+    """
+    end_s = time.monotonic() + CONFIGURE_TIMEOUT_S
+    if config.backend.security != SecurityOptions():
+        raise Mismatch(f'{config.source}: backend.security: encrypted and authenticated '
+                       'connections are not supported by the node yet; remove the block')
+    server = backend.connect(timeout_s=_CONNECT_TIMEOUT_S)
+    signatures: dict[str, ModelSignature] = {}
+    for model in config.system.models.values():
+        for variant in model.usable_variants:
+            if variant.backend_model not in signatures:
+                signatures[variant.backend_model] = _inspect(backend, model, variant, end_s)
+    system = _with_signatures(config, signatures)
+    notices = [*config.notices,
+               *(text for signature in signatures.values() for text in signature.warnings)]
+    for model in system.models.values():
+        reason = model.reason_against_selection
+        if reason is not None:
+            notices.append(f'models.{model.name}: variants are not selected automatically, only '
+                           f'the first usable one runs: {reason}')
+    encoders = {binding.name: _encoder(binding, system.models[binding.model], signatures)
+                for binding in config.streams}
+    for binding in config.streams:
+        backend.open_stream(binding.name, slots=binding.shm_slots, transport=binding.transport)
+    return Assembly(system, server, MappingProxyType(encoders), tuple(dict.fromkeys(notices)))
+
+
+def _inspect(backend: Backend, model: Model, variant: Variant, end_s: float) -> ModelSignature:
+    try:
+        return backend.inspect(variant.backend_model,
+                               timeout_s=max(0.1, end_s - time.monotonic()))
+    except BackendUnavailable as error:
+        raise BackendUnavailable(
+            f'models.{model.name}.variants: variant {variant.variant_id}: {error}') from None
+
+
+def _with_signatures(config: Config, signatures: Mapping[str, ModelSignature]) -> System:
+    models = {
+        name: replace(model, variants=tuple(
+            replace(variant, signature=signatures[variant.backend_model].digest)
+            if variant.backend_model in signatures else variant
+            for variant in model.variants))
+        for name, model in config.system.models.items()}
+    streams = {binding.name: binding.model for binding in config.streams}
+    return replace(config.system, models=MappingProxyType(models),
+                   streams=MappingProxyType(streams))
+
+
+def _encoder(binding: StreamBinding, model: Model,
+             signatures: Mapping[str, ModelSignature]) -> Encoder:
+    at = f'streams.{binding.name}'
+    runnable = model.usable_variants
+    if model.reason_against_selection is not None:
+        runnable = runnable[:1]
+    try:
+        encoder = make_encoder(binding.input)
+        for variant in runnable:
+            inputs = {spec.name: spec for spec in signatures[variant.backend_model].inputs}
+            spec = inputs.get(binding.input.tensor)
+            if spec is None:
+                raise Mismatch(
+                    f'{at}.input.tensor: model {variant.backend_model!r} has no input '
+                    f'{binding.input.tensor!r}; its inputs are {", ".join(inputs)}')
+            encoder.check(spec, binding.message_type)
+    except EncodeError as error:
+        raise EncodeError(f'{at}.input: {error}') from None
+    return encoder

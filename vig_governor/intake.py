@@ -1,0 +1,129 @@
+"""
+What a subscription callback does: read the clocks, judge the stamp, hand over. Nothing else.
+
+The message is passed on by reference. Its conversion happens later, on another thread, and only
+if it is dispatched.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+import logging
+from typing import Any
+
+from vig_core.events import RequestArrived, Stamp
+from vig_core.units import NS_PER_S
+
+from vig_governor.clock import judge_stamp, stamp_to_ns
+from vig_governor.config.streams import StreamBinding
+from vig_governor.messages import payload_bytes
+from vig_governor.ports import Clock, Payload
+
+_log = logging.getLogger(__name__)
+LOG_PERIOD_NS = 10 * NS_PER_S
+
+
+@dataclass(slots=True)
+class StampFault:
+    """One kind of odd capture time on one stream, as counted since activation."""
+
+    count: int = 0
+    detail: str = ''
+
+
+class CaptureOrder:
+    """
+    Keeps capture instants of one stream in the order of their stamps.
+
+    Two clocks are read for each message, at slightly different instants, and simulated time stands
+    still between two ``/clock`` messages. Without this rule one capture that is published twice
+    would get two capture instants, and frames could change places.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._newest: tuple[int, int] | None = None
+
+    def forget(self) -> None:
+        """Start anew: stamps before and after do not compare."""
+        self._newest = None
+
+    def place(self, stamp_ns: int, generation_ns: int) -> int:
+        """Give the capture instant, moved as little as the order of the stamps demands."""
+        if self._newest is not None:
+            newest_stamp_ns, newest_ns = self._newest
+            if stamp_ns == newest_stamp_ns:
+                return newest_ns
+            if stamp_ns < newest_stamp_ns:
+                return min(generation_ns, newest_ns - 1)
+            generation_ns = max(generation_ns, newest_ns + 1)
+        self._newest = stamp_ns, generation_ns
+        return generation_ns
+
+
+class Intake:
+    """
+    The way in for one stream. Its methods run on the executor's thread only.
+
+    :param ros_now_ns: the node's ROS time.
+    :param numbers: gives request ids, shared by all streams.
+    :param post: takes the event and its payload.
+    """
+
+    def __init__(self, binding: StreamBinding, *, clock: Clock, ros_now_ns: Callable[[], int],
+                 numbers: Iterator[int], post: Callable[[RequestArrived, Payload], None]) -> None:
+        self.binding = binding
+        self._clock = clock
+        self._ros_now_ns = ros_now_ns
+        self._numbers = numbers
+        self._post = post
+        self.received = 0
+        self.last_arrival_ns: int | None = None
+        self.mean_gap_ns: float | None = None
+        self.faults = {stamp: StampFault() for stamp in Stamp if stamp is not Stamp.TRUSTED}
+        self.mismatch = ''
+        self.order = CaptureOrder()
+        self._logged_at_ns: dict[Stamp, int] = {}
+
+    def __call__(self, message: Any) -> None:
+        """Take one message; whatever is wrong with it, the executor goes on."""
+        try:
+            self._take(message)
+        except Exception:
+            _log.exception('stream %s: a message could not be accepted', self.binding.name)
+
+    def _take(self, message: Any) -> None:
+        arrived_at_ns = self._clock.now_ns()
+        binding = self.binding
+        stamp_ns = ros_now_ns = 0
+        if binding.time_source == 'stamp':
+            stamp_ns = stamp_to_ns(message.header.stamp)
+            ros_now_ns = self._ros_now_ns()
+        generation_ns, kind, detail = judge_stamp(
+            stamp_ns, ros_now_ns, arrived_at_ns, time_source=binding.time_source,
+            bad_stamp=binding.bad_stamp, max_clock_skew_ns=binding.max_clock_skew_ns)
+        if stamp_ns > 0 and (kind is Stamp.AHEAD or kind is Stamp.TRUSTED and not detail):
+            generation_ns = self.order.place(stamp_ns, generation_ns)
+        self._count(arrived_at_ns, kind, detail)
+        self._post(RequestArrived(
+            request_id=next(self._numbers), model=binding.model, stream=binding.name,
+            key=binding.key, generation_ns=generation_ns, payload_bytes=payload_bytes(message),
+            stamp=kind, stamp_detail=detail), Payload(binding.name, message))
+
+    def _count(self, arrived_at_ns: int, kind: Stamp, detail: str) -> None:
+        self.received += 1
+        self.mismatch = ''
+        if self.last_arrival_ns is not None:
+            gap_ns = arrived_at_ns - self.last_arrival_ns
+            mean_ns = self.mean_gap_ns
+            self.mean_gap_ns = gap_ns if mean_ns is None else mean_ns + (gap_ns - mean_ns) / 8
+        self.last_arrival_ns = arrived_at_ns
+        if kind is Stamp.TRUSTED:
+            return
+        fault = self.faults[kind]
+        fault.count += 1
+        fault.detail = detail
+        last_ns = self._logged_at_ns.get(kind)
+        if last_ns is None or arrived_at_ns - last_ns >= LOG_PERIOD_NS:
+            self._logged_at_ns[kind] = arrived_at_ns
+            _log.warning('stream %s: %s (%s so far: %d)', self.binding.name, detail, kind.value,
+                         fault.count)

@@ -1,0 +1,168 @@
+"""
+From core values to ROS messages, and the message types that a configuration names.
+
+The header of an input goes into its outputs by reference, untouched. Tensor bytes are assigned as
+``array.array``: the only type that the generated setters take without looking at each element.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+import importlib
+from types import MappingProxyType
+from typing import Any
+
+from builtin_interfaces.msg import Duration
+
+from std_msgs.msg import Header
+
+from vig.msg import GovernorStatus, InferenceResult, RequestStatus, StreamStatus, Tensor
+
+from vig_core.actions import OverloadState, Terminate
+from vig_core.errors import VigError
+from vig_core.request import Reason
+from vig_core.snapshot import StreamSnapshot, SystemSnapshot
+from vig_core.units import NS_PER_S
+
+from vig_governor.backend.base import OutputTensor
+from vig_governor.config.streams import StreamBinding
+
+REASONS = MappingProxyType(
+    {reason: getattr(RequestStatus, reason.name) for reason in Reason})
+OVERLOAD = MappingProxyType(
+    {state: getattr(GovernorStatus, f'OVERLOAD_{state.name}') for state in OverloadState})
+
+
+class UnusableMessageType(VigError):
+    """A message type that is not there or that a stream cannot use."""
+
+
+def message_class(binding: StreamBinding) -> type[Any]:
+    """
+    Import the message type of a stream and see that it fits.
+
+    :raises UnusableMessageType: unknown package or type, or no header where a stamp is needed.
+    """
+    where = f'streams.{binding.name}.type: {binding.message_type!r}'
+    package, _, rest = binding.message_type.partition('/')
+    kind, _, name = rest.rpartition('/')
+    if kind not in ('', 'msg') or not package or not name:
+        raise UnusableMessageType(f'{where} is no message type; write package/msg/Type, for '
+                                  'example sensor_msgs/msg/Image')
+    try:
+        module = importlib.import_module(f'{package}.msg')
+    except ImportError:
+        raise UnusableMessageType(
+            f'{where}: package {package!r} has no messages here; install it and source its '
+            'workspace') from None
+    known = [each for each in vars(module) if not each.startswith('_') and each[0].isupper()]
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f'did you mean {package}/msg/{near[0]}?' if near else f'it has {", ".join(known)}'
+        raise UnusableMessageType(f'{where}: package {package!r} has no message {name!r}; {hint}')
+    found: type[Any] = getattr(module, name)
+    fields = list(found.get_fields_and_field_types().items())
+    if binding.time_source == 'stamp' and fields[:1] != [('header', 'std_msgs/Header')]:
+        raise UnusableMessageType(
+            f'{where} does not begin with a std_msgs/Header, so it has no capture time; set '
+            f'streams.{binding.name}.time_source: arrival')
+    return found
+
+
+def duration(duration_ns: int) -> Duration:
+    """Convert nanoseconds."""
+    whole, rest = divmod(duration_ns, NS_PER_S)
+    return Duration(sec=whole, nanosec=rest)
+
+
+def header_of(message: Any) -> Header:
+    """Give the message's own header, by reference, or an empty one if its type has none."""
+    header = getattr(message, 'header', None)
+    return header if isinstance(header, Header) else Header()
+
+
+def payload_bytes(message: Any) -> int:
+    """Say how many bytes the message's bulk field ``data`` has; 0 where there is none."""
+    data = getattr(message, 'data', None)
+    try:
+        return len(data) * getattr(data, 'itemsize', 1)
+    except TypeError:
+        return 0
+
+
+def tensor(output: OutputTensor) -> Tensor:
+    """Convert one output; one copy of its bytes."""
+    return Tensor(name=output.name, datatype=output.datatype, shape=output.shape,
+                  data=array('B', output.data))
+
+
+def result(action: Terminate, binding: StreamBinding, message: Any, quality: float,
+           outputs: tuple[OutputTensor, ...]) -> InferenceResult:
+    """Make the result of one answered request."""
+    return InferenceResult(
+        header=header_of(message), stream=binding.name, model=binding.model,
+        variant=action.variant_id or '', quality=quality, request_id=action.request_id,
+        age=duration(action.age_ns), obsolete=action.reason is Reason.OBSOLETE,
+        outputs=[tensor(output) for output in outputs])
+
+
+def status(action: Terminate, binding: StreamBinding, message: Any) -> RequestStatus:
+    """Make the status of one ended request."""
+    return RequestStatus(
+        header=header_of(message), stream=binding.name, model=binding.model,
+        variant=action.variant_id or '', request_id=action.request_id,
+        reason=REASONS[action.reason], detail=action.detail, age=duration(action.age_ns),
+        queue_wait=duration(action.queue_wait_ns), backend_time=duration(action.backend_ns or 0),
+        deadline_met=action.is_deadline_met, holds_input=action.holds_input)
+
+
+def governor_status(snapshot: SystemSnapshot | None, bindings: Sequence[StreamBinding], *,
+                    header: Header, lifecycle_state: str, not_ready_reason: str,
+                    overload_detail: str, deliberate_idle_share: float,
+                    dispatched: Mapping[str, int]) -> GovernorStatus:
+    """
+    Make the status of the node.
+
+    :param snapshot: ``None`` while no scheduler exists.
+    :param bindings: every configured stream, also one that no message has reached yet.
+    :param dispatched: requests sent, by stream.
+    """
+    message = GovernorStatus(
+        header=header, lifecycle_state=lifecycle_state, ready=not not_ready_reason,
+        not_ready_reason=not_ready_reason, overload_detail=overload_detail,
+        deliberate_idle_share=deliberate_idle_share)
+    if snapshot is None:
+        return message
+    message.overload_state = OVERLOAD[snapshot.overload]
+    message.slots_total = snapshot.slots_total
+    message.slots_busy = snapshot.slots_busy
+    message.slots_quarantined = snapshot.slots_quarantined
+    seen = {stream.stream: stream for stream in snapshot.streams}
+    message.streams = [
+        stream_status(seen[binding.name], dispatched.get(binding.name, 0))
+        if binding.name in seen else StreamStatus(stream=binding.name, model=binding.model)
+        for binding in bindings]
+    return message
+
+
+def stream_status(stream: StreamSnapshot, dispatched: int) -> StreamStatus:
+    """Make the status of one stream."""
+    message = StreamStatus(
+        stream=stream.stream, model=stream.model, criticality=int(stream.criticality),
+        received=stream.received, waiting=stream.waiting, running=stream.running,
+        dispatched=dispatched, deadline_misses=stream.deadline_misses,
+        deferred_for_protected=stream.deferred,
+        cycles_covered=stream.covered_cycles, cycles_total=stream.judged_cycles,
+        coverage=stream.covered_cycles / stream.judged_cycles if stream.judged_cycles else 0.0,
+        age_p50=duration(stream.age_p50_ns or 0), age_p95=duration(stream.age_p95_ns or 0),
+        has_result=stream.last_result_age_ns is not None,
+        last_result_age=duration(stream.last_result_age_ns or 0),
+        variant=stream.variant_id or '', planned_runtime=duration(stream.planned_ns or 0),
+        margin_percent=stream.margin_percent,
+        weakly_hard_observed=stream.weakly_hard_observed,
+        weakly_hard_misses=stream.weakly_hard_misses,
+        weakly_hard_misses_left=stream.weakly_hard_left or 0,
+        weakly_hard_violated=stream.weakly_hard_violated)
+    for reason, count in stream.counts.items():
+        setattr(message, reason.value, count)
+    return message

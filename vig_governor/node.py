@@ -1,0 +1,309 @@
+"""
+The lifecycle node: transitions and wiring. It decides nothing about requests.
+
+``configure`` reads the file, reaches the server, checks everything, opens the outputs.
+``activate`` starts a session and opens the inputs. ``deactivate`` closes the inputs, drains, and
+only then lets the publishers go inactive. Each undoes what it made when it fails.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+import itertools
+import sys
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+
+from rclpy.clock import Clock, JumpThreshold, TimeJump
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.exceptions import InvalidTopicNameException
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.qos import qos_policy_name_from_kind
+
+from vig.msg import GovernorStatus, InferenceResult, RequestStatus
+from vig.srv import CancelRequests, Explain
+
+from vig_core.errors import VigError
+from vig_core.units import NS_PER_S
+
+from vig_governor import messages, qos
+from vig_governor.assembly import assemble, Assembly
+from vig_governor.backend.base import BackendUnavailable
+from vig_governor.backend.triton import TritonBackend
+from vig_governor.clock import SteadyClock
+from vig_governor.config import Config, load_config, StreamBinding
+from vig_governor.diagnostics import StreamDiagnostics
+from vig_governor.logs import RosLogHandler
+from vig_governor.parameters import declare_parameters, parameter
+from vig_governor.process import run
+from vig_governor.publishing import StreamOutputs
+from vig_governor.reports import Reports
+from vig_governor.services import cancel, explain
+from vig_governor.session import Session
+from vig_governor.transitions import transition
+
+AUTOSTART_RETRY_S = 2.0
+FLUSH_NS = NS_PER_S
+
+
+class CannotStart(VigError):
+    """The node's own parameters or topics are not usable; says which and what would be."""
+
+
+@dataclass(slots=True)
+class Governed:
+    """
+    What ``configure`` made.
+
+    :ivar topics: resolved input topic of each stream.
+    """
+
+    config: Config
+    assembly: Assembly
+    backend: TritonBackend
+    classes: dict[str, type[Any]]
+    outputs: dict[str, StreamOutputs] = field(default_factory=dict)
+    topics: dict[str, str] = field(default_factory=dict)
+
+
+class GovernorNode(LifecycleNode):
+    """Decides, between cameras and an inference server, which frame is still worth running."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        """Make the node with its parameters, services, ``~/status`` and ``/diagnostics``."""
+        super().__init__('governor', **kwargs)
+        self.last_failure = ''
+        self.last_error: Exception | None = None
+        self._log_handler = RosLogHandler(self.get_logger())
+        self._steady = SteadyClock()
+        self._numbers = itertools.count(1)
+        self._governed: Governed | None = None
+        self._session: Session | None = None
+        self._made_by_configure = ExitStack()
+        self._made_by_activate = ExitStack()
+        declare_parameters(self)
+        self._reports = Reports(
+            self, self._steady,
+            self.create_publisher(GovernorStatus, '~/status', qos.status_qos()),
+            self.create_publisher(DiagnosticArray, '/diagnostics', 10))
+        self.create_service(CancelRequests, '~/cancel', partial(cancel, self))
+        self.create_service(Explain, '~/explain', partial(explain, self))
+        self._steady_ros = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(parameter(self, 'diagnostics_period_s'), self._reports.publish,
+                          clock=self._steady_ros)
+        self._autostart_timer = self.create_timer(AUTOSTART_RETRY_S, self._autostart,
+                                                  clock=self._steady_ros)
+        if parameter(self, 'autostart'):
+            self._autostart()
+        else:
+            self._autostart_timer.cancel()
+
+    # ---- lifecycle ----
+
+    @transition('configure')
+    def on_configure(self, state: LifecycleState) -> None:
+        """Read the file, reach the server, check everything, open the outputs; under 5 s."""
+        path = parameter(self, 'config')
+        if not path:
+            raise CannotStart('the parameter config is empty; give the path of a vig.yaml: '
+                              '--ros-args -p config:=/path/vig.yaml')
+        with ExitStack() as made:
+            config = load_config(path, require_profiles=True)
+            backend = TritonBackend(config.backend.endpoint,
+                                    key_prefix=config.backend.shm_key_prefix)
+            made.callback(backend.close)
+            classes = {binding.name: messages.message_class(binding)
+                       for binding in config.streams}
+            governed = Governed(config, assemble(config, backend), backend, classes)
+            self._resolve_topics(governed)
+            for binding in config.streams:
+                self._open_outputs(governed, binding, made)
+            self._governed = governed
+            self._made_by_configure = made.pop_all()
+        for notice in governed.assembly.notices:
+            self.get_logger().warning(notice)
+        self.get_logger().info(f'configured from {path} with {governed.assembly.server}')
+
+    @transition('activate')
+    def on_activate(self, state: LifecycleState) -> None:
+        """Start a session, then open the inputs."""
+        governed = self._governed
+        assert governed is not None
+        with ExitStack() as made:
+            super().on_activate(state)
+            made.callback(super().on_deactivate, state)
+            session = Session(
+                governed.config, governed.assembly, governed.backend, governed.outputs,
+                clock=self._steady, ros_now_ns=self._ros_now_ns, numbers=self._numbers,
+                on_overload=self._reports.publish_status,
+                logs_decisions=parameter(self, 'log_decisions'))
+            made.callback(session.close)
+            made.callback(self._flush)
+            made.callback(session.drain)
+            for binding in governed.config.streams:
+                self._open_input(governed, session, binding, made)
+            handle = self.get_clock().create_jump_callback(
+                JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1)),
+                post_callback=partial(_on_jump, session))
+            made.callback(handle.unregister)
+            self._session = session
+            self._made_by_activate = made.pop_all()
+        self.get_logger().info(f'active with {len(governed.config.streams)} streams')
+
+    @transition('deactivate')
+    def on_deactivate(self, state: LifecycleState) -> None:
+        """Close the inputs, let accepted work end, then let the publishers go inactive."""
+        self._made_by_activate.close()
+        self._session = None
+
+    @transition('cleanup')
+    def on_cleanup(self, state: LifecycleState) -> None:
+        """Destroy everything that ``configure`` made."""
+        self._made_by_configure.close()
+        self._governed = None
+
+    @transition('shutdown')
+    def on_shutdown(self, state: LifecycleState) -> None:
+        """Deactivate if active, then clean up."""
+        self._autostart_timer.cancel()
+        self._tear_down()
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Destroy everything after a bug of ours, so that ``configure`` can be tried again."""
+        try:
+            self._tear_down()
+        except Exception as error:
+            self.get_logger().error(f'clearing up failed: {error!r}')
+            return TransitionCallbackReturn.FAILURE
+        return TransitionCallbackReturn.SUCCESS
+
+    def destroy_node(self) -> None:
+        """End what is still running, then the node itself."""
+        self._tear_down()
+        self._log_handler.detach()
+        super().destroy_node()
+
+    @property
+    def session(self) -> Session | None:
+        """The running session while the node is active."""
+        return self._session
+
+    @property
+    def governed(self) -> Governed | None:
+        """What ``configure`` made, while it exists."""
+        return self._governed
+
+    @property
+    def streams(self) -> Sequence[StreamBinding]:
+        """The configured streams; empty before ``configure``."""
+        return self._governed.config.streams if self._governed is not None else ()
+
+    @property
+    def state_label(self) -> str:
+        """Name of the present lifecycle state."""
+        return str(self._state_machine.current_state[1])
+
+    def _tear_down(self) -> None:
+        self._made_by_activate.close()
+        self._session = None
+        self._made_by_configure.close()
+        self._governed = None
+
+    def _autostart(self) -> None:
+        """Configure and activate once; again only while no server answers."""
+        self._autostart_timer.cancel()
+        success = TransitionCallbackReturn.SUCCESS
+        if self._governed is None and self.trigger_configure() != success:
+            if isinstance(self.last_error, BackendUnavailable):
+                self._autostart_timer.reset()
+            return
+        self.trigger_activate()
+
+    # ---- topics ----
+
+    def _resolve_topics(self, governed: Governed) -> None:
+        """Resolve every input; two streams on one topic would share their output topics."""
+        taken: dict[str, str] = {}
+        for binding in governed.config.streams:
+            topic = self._checked(binding, binding.topic, self.resolve_topic_name)
+            if topic in taken:
+                raise CannotStart(
+                    f'streams {taken[topic]!r} and {binding.name!r} would both publish on '
+                    f'{topic}/vig/result: each stream needs a topic of its own; remap one, or '
+                    'relay the topic under a second name')
+            taken[topic] = binding.name
+            governed.topics[binding.name] = topic
+
+    def _open_outputs(self, governed: Governed, binding: StreamBinding, made: ExitStack) -> None:
+        topic = governed.topics[binding.name]
+        publishers = []
+        for kind, suffix, profile in ((InferenceResult, 'result', qos.result_qos()),
+                                      (RequestStatus, 'status', qos.status_qos())):
+            publisher = self._checked(binding, f'{topic}/vig/{suffix}', partial(
+                self.create_lifecycle_publisher, kind), profile,
+                qos_overriding_options=qos.overridable())
+            made.callback(self.destroy_lifecycle_publisher, publisher)
+            publishers.append(publisher)
+        governed.outputs[binding.name] = StreamOutputs(binding, *publishers)
+
+    def _open_input(self, governed: Governed, session: Session, binding: StreamBinding,
+                    made: ExitStack) -> None:
+        intake = session.intakes[binding.name]
+        topic = governed.topics[binding.name]
+        profile = qos.input_qos()
+
+        def note_incompatible_qos(event: Any) -> None:
+            policy = qos_policy_name_from_kind(event.last_policy_kind)
+            intake.mismatch = (
+                f'a publisher on {topic} offers an incompatible {policy}, so nothing is received '
+                f'from it; this subscription asks for {qos.describe(profile)}, see the '
+                f'parameters qos_overrides.{topic}.subscription.*')
+            self.get_logger().error(f'stream {binding.name}: {intake.mismatch}')
+
+        subscription = self._checked(
+            binding, binding.topic, partial(self.create_subscription,
+                                            governed.classes[binding.name]), intake, profile,
+            event_callbacks=SubscriptionEventCallbacks(incompatible_qos=note_incompatible_qos),
+            qos_overriding_options=qos.overridable())
+        made.callback(self.destroy_subscription, subscription)
+        session.monitors.append(StreamDiagnostics(
+            intake, governed.assembly.system.models[binding.model], topic,
+            lambda: session.publishing.faults.get(binding.name, '')))
+
+    def _checked(self, binding: StreamBinding, topic: str, create: Callable[..., Any],
+                 *args: Any, **kwargs: Any) -> Any:
+        try:
+            return create(topic, *args, **kwargs)
+        except InvalidTopicNameException as error:
+            raise CannotStart(f'streams.{binding.name}.topic: {topic!r} is no topic name: '
+                              f'{" ".join(str(error).split())}') from None
+        except qos.OVERRIDE_FAULTS as error:
+            raise qos.refused_override(self.resolve_topic_name(topic), error) from None
+
+    def _flush(self) -> None:
+        """Let reliable readers take the last statuses before the publishers go inactive."""
+        end_ns = self._steady.now_ns() + FLUSH_NS
+        if self._governed is not None and self.context.ok():
+            for stream in self._governed.outputs.values():
+                left_ns = max(0, end_ns - self._steady.now_ns())
+                stream.status.wait_for_all_acked(Duration(nanoseconds=left_ns))
+
+    def _ros_now_ns(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
+
+
+def _on_jump(session: Session, jump: TimeJump) -> None:
+    session.jump(jump.delta.nanoseconds)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node until a signal; the entry point ``governor``."""
+    return run(GovernorNode, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The node's parameters: one table that declares, documents and reads them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+
+from rclpy.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRow:
+    """
+    One parameter.
+
+    :ivar unit: shown after the description; empty for a pure value.
+    :ivar bounds: smallest and largest value of a number.
+    :ivar is_read_only: fixed when the node starts; others take effect at the next ``configure``.
+    """
+
+    name: str
+    default: bool | int | float | str
+    description: str
+    unit: str = ''
+    bounds: tuple[float, float] | None = None
+    is_read_only: bool = False
+
+    @property
+    def descriptor(self) -> ParameterDescriptor:
+        """Everything a tool such as ``ros2 param describe`` shows about it."""
+        descriptor = ParameterDescriptor(
+            description=f'{self.description} [{self.unit}]' if self.unit else self.description,
+            read_only=self.is_read_only)
+        if self.bounds is None:
+            return descriptor
+        low, high = self.bounds
+        if isinstance(self.default, float):
+            descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+        else:
+            descriptor.integer_range = [
+                IntegerRange(from_value=int(low), to_value=int(high), step=1)]
+        return descriptor
+
+
+PARAMETERS: tuple[ParameterRow, ...] = (
+    ParameterRow(
+        'config', '',
+        'path of vig.yaml; read when the node is configured'),
+    ParameterRow(
+        'autostart', False,
+        'configure and activate without a lifecycle manager; while the inference server cannot '
+        'be reached it is tried again', is_read_only=True),
+    ParameterRow(
+        'diagnostics_period_s', 1.0,
+        'distance of /diagnostics and ~/status', unit='s', bounds=(0.1, 60.0),
+        is_read_only=True),
+    ParameterRow(
+        'log_decisions', False,
+        'write every decision to the log at level DEBUG; read when the node is activated'),
+)
+
+
+def declare_parameters(node: Node) -> None:
+    """Declare every row of the table that the node does not have yet."""
+    for row in PARAMETERS:
+        if not node.has_parameter(row.name):
+            node.declare_parameter(row.name, row.default, row.descriptor)
+
+
+def parameter(node: Node, name: str) -> Any:
+    """Give the present value of a declared parameter."""
+    return node.get_parameter(name).value

@@ -1,0 +1,61 @@
+"""
+Quality of service of every topic, and its overrides the ROS way.
+
+Inputs are best effort by default: a reliable subscription receives nothing from the sensor
+drivers that publish best effort, and says so nowhere but in an event.
+"""
+
+from typing import Any
+
+from rclpy.exceptions import ParameterException
+from rclpy.qos import (QoSDurabilityPolicy, QoSHistoryPolicy, QoSPolicyKind, QoSProfile,
+                       QoSReliabilityPolicy)
+from rclpy.qos_overriding_options import InvalidQosOverridesError, QoSOverridingOptions
+
+from vig_core.errors import VigError
+
+OVERRIDE_FAULTS = (InvalidQosOverridesError, ParameterException, RuntimeError, TypeError,
+                   ValueError)
+"""What rclpy raises for a ``qos_overrides`` parameter that it cannot use."""
+
+
+class QosError(VigError):
+    """A ``qos_overrides`` parameter that cannot be used."""
+
+
+def input_qos() -> QoSProfile:
+    """Sensor data: best effort, only the newest frame."""
+    return QoSProfile(history=QoSHistoryPolicy.KEEP_LAST, depth=1,
+                      reliability=QoSReliabilityPolicy.BEST_EFFORT,
+                      durability=QoSDurabilityPolicy.VOLATILE)
+
+
+def result_qos() -> QoSProfile:
+    """Results: reliable, only the newest."""
+    return QoSProfile(history=QoSHistoryPolicy.KEEP_LAST, depth=1,
+                      reliability=QoSReliabilityPolicy.RELIABLE)
+
+
+def status_qos() -> QoSProfile:
+    """Statuses: reliable, none of the last hundred is lost to a slow reader."""
+    return QoSProfile(history=QoSHistoryPolicy.KEEP_LAST, depth=100,
+                      reliability=QoSReliabilityPolicy.RELIABLE)
+
+
+def overridable() -> QoSOverridingOptions:
+    """Let ``qos_overrides.<topic>.<publisher|subscription>.<policy>`` change these policies."""
+    return QoSOverridingOptions(policy_kinds=(
+        QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY,
+        QoSPolicyKind.DURABILITY))
+
+
+def refused_override(topic: str, error: Exception) -> QosError:
+    """Turn one of ``OVERRIDE_FAULTS`` into a sentence for the operator."""
+    return QosError(
+        f'topic {topic} cannot be opened: {error}; check its parameters '
+        f'qos_overrides.{topic}.<publisher|subscription>.<history|depth|reliability|durability>')
+
+
+def describe(qos: Any) -> str:
+    """Say the two policies that decide whether two ends match."""
+    return f'{qos.reliability.name.lower()}, {qos.durability.name.lower()}'

@@ -1,0 +1,105 @@
+"""What the node says of itself: ``~/status`` and ``/diagnostics``, once per period."""
+
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+
+from std_msgs.msg import Header
+
+from vig_core.snapshot import SystemSnapshot
+
+from vig_governor import diagnostics, messages
+from vig_governor.parameters import parameter
+from vig_governor.ports import Clock
+
+
+class Reports:
+    """
+    Reads the node and its session; changes neither.
+
+    :param node: the ``GovernorNode``.
+    :param steady: the scheduling clock.
+    :param status: publisher of ``vig/msg/GovernorStatus``.
+    :param array: publisher of ``diagnostic_msgs/msg/DiagnosticArray``.
+    """
+
+    def __init__(self, node: Any, steady: Clock, status: Any, array: Any) -> None:
+        self._node = node
+        self._steady = steady
+        self._status = status
+        self._array = array
+        self._warned_of_clock = ''
+
+    def publish(self) -> None:
+        """Publish both; a failure is logged and the node goes on."""
+        try:
+            self._publish_diagnostics(self.publish_status())
+        except Exception as error:
+            self._node.get_logger().error(f'the report failed: {error!r}')
+
+    def publish_status(self) -> SystemSnapshot | None:
+        """Publish ``~/status`` and give the snapshot in it; from any thread."""
+        node, session = self._node, self._node.session
+        snapshot = session.snapshot() if session is not None else None
+        share, detail = 0.0, ''
+        dispatched: dict[str, int] = {}
+        reason = node.last_failure or f'the node is {node.state_label}'
+        if session is not None and snapshot is not None:
+            share = session.deliberate_idle_share(snapshot)
+            detail = session.publishing.overload_detail
+            dispatched = dict(session.publishing.dispatched)
+            reason = '' if snapshot.is_ready else 'every slot is held by an unproven execution'
+        self._status.publish(messages.governor_status(
+            snapshot, node.streams, header=self._header(), lifecycle_state=node.state_label,
+            not_ready_reason=reason, overload_detail=detail, deliberate_idle_share=share,
+            dispatched=dispatched))
+        return snapshot
+
+    def _publish_diagnostics(self, snapshot: SystemSnapshot | None) -> None:
+        node = self._node
+        prefix = node.get_fully_qualified_name().lstrip('/')
+        session, governed = node.session, node.governed
+        entries = [diagnostics.governor_entry(
+            prefix, node.state_label, node.last_failure, self._clock_warning(), snapshot,
+            session.publishing.overload_detail if session else '',
+            session.figures() if session else {})]
+        if governed is not None:
+            entries.append(diagnostics.backend_entry(
+                prefix, governed.config.backend.endpoint, governed.assembly.server, snapshot,
+                governed.assembly.system))
+        if session is not None:
+            seen = {stream.stream: stream for stream in snapshot.streams} if snapshot else {}
+            for monitor in session.monitors:
+                self._check_types(monitor)
+                entries.append(monitor.report(prefix, seen.get(monitor.intake.binding.name),
+                                              self._steady.now_ns()))
+        self._array.publish(DiagnosticArray(header=self._header(), status=entries))
+
+    def _header(self) -> Header:
+        return Header(stamp=self._node.get_clock().now().to_msg())
+
+    def _check_types(self, monitor: diagnostics.StreamDiagnostics) -> None:
+        """Name a publisher of another type: the middleware never connects it, silently."""
+        wanted = monitor.intake.binding.message_type
+        others = {info.topic_type for info in self._node.get_publishers_info_by_topic(
+            monitor.topic) if info.topic_type != wanted}
+        if others and not monitor.intake.received:
+            monitor.intake.mismatch = (
+                f'{monitor.topic} is published as {", ".join(sorted(others))}, but streams.'
+                f'{monitor.intake.binding.name}.type is {wanted}')
+
+    def _clock_warning(self) -> str:
+        """Say once in the log, and always in diagnostics, where ages would lie."""
+        node = self._node
+        warning = ''
+        if parameter(node, 'use_sim_time'):
+            if node.get_clock().now().nanoseconds == 0:
+                warning = ('use_sim_time is true, but no /clock message has arrived: every frame '
+                           'is refused until then; start the simulator or play with --clock')
+        elif node.count_publishers('/clock'):
+            warning = ('/clock is published, but use_sim_time is false: the ages of simulated or '
+                       'replayed frames are wrong; set use_sim_time: true')
+        if warning and warning != self._warned_of_clock:
+            node.get_logger().warning(warning)
+        self._warned_of_clock = warning
+        return warning

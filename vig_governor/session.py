@@ -1,0 +1,100 @@
+"""The time between activation and deactivation: one scheduler, its actor, its ways in and out."""
+
+from collections.abc import Callable, Mapping
+import itertools
+import logging
+from typing import Any
+
+from vig_core.events import TimeJumped
+from vig_core.scheduler import Scheduler
+from vig_core.snapshot import SystemSnapshot
+from vig_core.units import NS_PER_S
+
+from vig_governor.actor import Actor, ActorStopped
+from vig_governor.assembly import Assembly
+from vig_governor.backend.base import Backend
+from vig_governor.config import Config
+from vig_governor.diagnostics import StreamDiagnostics
+from vig_governor.dispatcher import Dispatcher
+from vig_governor.intake import Intake
+from vig_governor.ports import Clock
+from vig_governor.publishing import Publishing, StreamOutputs
+
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """
+    Everything that exists only while the node is active; ends with ``close``.
+
+    :param numbers: request ids, unique for the life of the node, so that a late answer of an
+        earlier session means nothing to this one.
+    """
+
+    def __init__(self, config: Config, assembly: Assembly, backend: Backend,
+                 outputs: Mapping[str, StreamOutputs], *, clock: Clock,
+                 ros_now_ns: Callable[[], int], numbers: 'itertools.count[int]',
+                 on_overload: Callable[[], object], logs_decisions: bool) -> None:
+        self._drain_deadline_s = config.backend.drain_deadline_ns / NS_PER_S
+        self._clock = clock
+        self.began_at_ns = clock.now_ns()
+        system = assembly.system
+        self._slots = system.slots
+        self.publishing = Publishing(system, outputs, on_overload=on_overload,
+                                     logs_decisions=logs_decisions)
+        self.dispatcher = Dispatcher(backend, assembly.encoders,
+                                     threads=system.slots * (1 + system.pipelining_depth))
+        self.actor = Actor(Scheduler(system, origin_ns=self.began_at_ns), clock=clock,
+                           sending=self.dispatcher, sink=self.publishing)
+        self.intakes = {
+            binding.name: Intake(binding, clock=clock, ros_now_ns=ros_now_ns, numbers=numbers,
+                                 post=self.actor.post)
+            for binding in config.streams}
+        self.monitors: list[StreamDiagnostics] = []
+        self.dispatcher.start(self.actor.post)
+        self.actor.start()
+
+    def jump(self, delta_ns: int) -> None:
+        """Say that ROS time jumped back; what waits was captured in another time."""
+        _log.warning('ROS time jumped by %.3f s: waiting requests are cancelled, capture times '
+                     'count anew', delta_ns / NS_PER_S)
+        for intake in self.intakes.values():
+            intake.order.forget()
+        self.actor.post(TimeJumped(f'ROS time jumped by {delta_ns / NS_PER_S:.3f} s'))
+
+    def snapshot(self) -> SystemSnapshot | None:
+        """Give the scheduler's counters, or ``None`` when there is no answer in time."""
+        try:
+            answer: SystemSnapshot = self.actor.snapshot()
+        except (ActorStopped, TimeoutError):
+            return None
+        return answer
+
+    def deliberate_idle_share(self, snapshot: SystemSnapshot) -> float:
+        """Share of the slot time since activation that was left idle for expected arrivals."""
+        available_ns = self._slots * (self._clock.now_ns() - self.began_at_ns)
+        return snapshot.deliberate_idle_ns / available_ns if available_ns > 0 else 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """Say how fast the governor itself is: values for its diagnostics entry."""
+        figures: dict[str, Any] = {'open_requests': self.actor.open_requests}
+        for name, timings in (('decision', self.actor.decision_ns),
+                              ('wakeup_lateness', self.actor.wakeup_lateness_ns),
+                              ('encode', self.dispatcher.encode_ns)):
+            for percent in (50, 99):
+                value_ns = timings.quantile_ns(percent)
+                if value_ns is not None:
+                    figures[f'{name}_p{percent}_us'] = round(value_ns / 1000)
+        return figures
+
+    def drain(self) -> None:
+        """Take no more work and see that every accepted request ends; bounded."""
+        if not self.actor.drain(deadline_s=self._drain_deadline_s):
+            _log.warning('the drain took longer than drain_deadline_s (%g s); what was left ended '
+                         'cancelled, and the server may still be computing it',
+                         self._drain_deadline_s)
+
+    def close(self) -> None:
+        """End both kinds of threads; idempotent."""
+        self.actor.stop()
+        self.dispatcher.close()
