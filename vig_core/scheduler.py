@@ -97,15 +97,14 @@ class Scheduler:
         instants = [claim.request.dispatched_at_ns + self._system.inference_timeout_ns
                     for claim in self._roster.slots if not claim.is_quarantined
                     and claim.request.dispatched_at_ns is not None]
-        if self._roster.has_waiting:
+        if not self._overload.is_quiet or self._guards.is_any_alive(self._roster.now_ns):
             instants.append(self._overload.next_grid_ns)
+        if self._roster.has_waiting:
             if self._is_watching_all or self._roster.slots.has_credit:
                 instants.append(self._roster.next_useless_ns)
             for held in self._held:
                 instants += [held.recheck_ns] if held.recheck_ns is not None else []
                 instants += [held.veto.until_ns] if held.veto is not None else []
-        elif self._overload.state is not OverloadState.NORMAL:
-            instants.append(self._overload.next_grid_ns)
         return max(self._roster.now_ns, min(instants)) if instants else None
 
     def _check(self, event: Event, now_ns: int) -> None:
