@@ -6,13 +6,13 @@ command line is wrong, 130 interrupted.
 """
 
 import argparse
+from collections.abc import Sequence
 import importlib
+from importlib import metadata
 import io
 import json
 import os
 import sys
-from collections.abc import Sequence
-from importlib import metadata
 from typing import Any
 
 from vig_core import units

@@ -6,16 +6,16 @@ one place in the file, and a small file cannot grow large.
 """
 
 import os
-import re
 from pathlib import Path as FilePath
+import re
 from typing import Any
-
-import yaml
 
 from vig_governor.config.problems import ConfigError, dotted, Findings, Path, Problem
 
+import yaml
+
 MAX_BYTES = 1024 * 1024
-MAX_NODES = 50_000
+MAX_NODES = 20_000
 MAX_DEPTH = 32
 MAX_SHOWN_VALUE = 60
 
@@ -180,8 +180,9 @@ def _mapping(node: yaml.MappingNode, path: Path, findings: Findings) -> dict[str
         at = (*path, key)
         if key in result:
             first = findings.lines[at]
+            value = _short(value_node.value) if isinstance(value_node, yaml.ScalarNode) else ''
             findings.problems.append(Problem(
-                findings.file, line, dotted(at), '',
+                findings.file, line, dotted(at), value,
                 f'the key is given twice, in line {first} and in line {line}; keep one of them'))
             continue
         findings.lines[at] = line

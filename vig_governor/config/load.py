@@ -5,9 +5,9 @@ Every block is validated by itself, so that one mistake hides no other: the mess
 ``ConfigError`` is the list that the operator can work through.
 """
 
+from collections.abc import Mapping
 import hashlib
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from vig_core.model import Model

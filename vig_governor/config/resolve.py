@@ -4,9 +4,9 @@ File classes to core values.
 Rules of the core stay in the core; here are those that only a file can break.
 """
 
+from collections.abc import Mapping
 import os
 import re
-from collections.abc import Mapping
 from types import MappingProxyType
 
 from vig_core import units
@@ -137,7 +137,7 @@ def check_endpoint(endpoint: str, at: Path, findings: Findings) -> None:
         hint = f'; write {bare}' if bare and _ENDPOINT.match(bare) else ''
         findings.refuse(at, f'must be host:port, for example 127.0.0.1:8001{hint}')
     elif match[2] == '8000':
-        findings.notice(at, 'port 8000 is usually Triton\'s HTTP service; gRPC is 8001')
+        findings.notice(at, "port 8000 is usually Triton's HTTP service; gRPC is 8001")
 
 
 def _contract(block: ContractBlock, model_at: Path, findings: Findings) -> Contract:

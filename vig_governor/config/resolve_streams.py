@@ -1,8 +1,8 @@
 """The block ``streams`` to bindings, and what only streams together can get wrong."""
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
+import re
 
 from vig_core import units
 from vig_core.contract import QueuePolicy

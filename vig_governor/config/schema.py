@@ -77,7 +77,7 @@ class Backend(Block):
     drain_deadline_s: Annotated[float, Field(gt=0, le=3600)] = Field(
         default=20, description='how long running work may finish at shutdown; default 20')
     model_repository: str | None = Field(
-        default=None, description='the server\'s model folder, if visible here; shows swapped '
+        default=None, description='model folder of the server, if visible here; shows swapped '
                                   'weights')
     trust: Literal['open', 'strict'] = Field(
         default='open', description='strict refuses models and streams that no contract names; '
@@ -102,12 +102,12 @@ class Backend(Block):
 class InputBlock(Block):
     """How one message becomes the input tensor."""
 
-    tensor: str = Field(min_length=1, description='the name of the model\'s input')
+    tensor: str = Field(min_length=1, description='the name of an input of the model')
     encoder: str = Field(min_length=1, description='image, array, raw or the name of an '
                                                    'encoder that is installed')
     size: Annotated[list[Annotated[int, Field(ge=1, le=16384)]],
                     Field(min_length=2, max_length=2)] | None = Field(
-        default=None, description='[width, height] in pixels; omitted keeps the frame\'s size')
+        default=None, description='[width, height] in pixels; omitted keeps that of the frame')
     layout: Literal['NHWC', 'NCHW', 'HWC', 'CHW'] = Field(
         default='NHWC', description='the order of the axes; default NHWC')
     dtype: Datatype = Field(default='FP32', description='the element type; default FP32')
@@ -127,11 +127,11 @@ class StreamBlock(Block):
     """One ROS topic bound to one logical model."""
 
     topic: str = Field(description='the topic that is read; relative names resolve in the '
-                                   'node\'s namespace')
+                                   'namespace of the node')
     type: str = Field(description='package/msg/Type of the topic')
     model: str = Field(description='the name of a model of this file')
     key: Name | None = Field(
-        default=None, description='what latest_per_key keeps apart; default the stream\'s name')
+        default=None, description='what latest_per_key keeps apart; default the stream name')
     time_source: Literal['stamp', 'arrival'] = Field(
         default='stamp', description='where the capture time comes from; default stamp')
     bad_stamp: Literal['refuse', 'arrival'] = Field(

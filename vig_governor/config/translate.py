@@ -1,7 +1,7 @@
 """Turns what pydantic found into sentences, and gives every block that is valid by itself."""
 
-import difflib
 from collections.abc import Mapping
+import difflib
 from typing import Any, cast, get_args, get_origin, TypeVar
 
 from pydantic import BaseModel, ValidationError
