@@ -2,8 +2,8 @@
 
 import array
 import contextlib
-from types import SimpleNamespace
 import tracemalloc
+from types import SimpleNamespace
 
 import cv2
 from hypothesis import given, settings, strategies as st
@@ -69,7 +69,7 @@ def encode_or_refuse(slot, message, options, spec=None, message_type=''):
     return True
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(message=images(), options=OPTIONS)
 def test_any_image_becomes_a_tensor_or_a_sentence(make_slot, message, options):
     slot = make_slot()
@@ -81,13 +81,13 @@ def test_any_image_becomes_a_tensor_or_a_sentence(make_slot, message, options):
         assert axes['C'] == (1 if options.color == 'GRAY' else 3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(message=damaged_pictures(), options=OPTIONS)
 def test_any_compressed_picture_becomes_a_tensor_or_a_sentence(make_slot, message, options):
     encode_or_refuse(make_slot(), message, options)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.one_of(BYTES, FLOATS, st.none(), st.text(), st.lists(st.integers())),
        dims=st.lists(st.tuples(UINT32, UINT32), max_size=4), offset=UINT32,
        shape=st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
@@ -103,7 +103,7 @@ def test_any_array_becomes_a_tensor_or_a_sentence(make_slot, data, dims, offset,
                          'std_msgs/msg/UInt8MultiArray')
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(width=UINT32, height=UINT32, point_step=UINT32, row_step=UINT32, data=BYTES,
        fields=st.lists(st.tuples(st.sampled_from(['x', 'y', 'z', 'intensity']), UINT32,
                                  st.integers(0, 9)), max_size=5),
