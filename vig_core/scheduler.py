@@ -17,8 +17,8 @@ from typing import Any
 
 from vig_core import freshness, order
 from vig_core.actions import Action, Defer, OverloadState
-from vig_core.admission import (REFUSED_CLASSES, check_arrival, check_report, refusal,
-                                refused_class_text)
+from vig_core.admission import (check_arrival, check_report, refusal, refused_class_text,
+                                REFUSED_CLASSES)
 from vig_core.contract import QueuePolicy
 from vig_core.errors import RefusedEvent
 from vig_core.estimate import RuntimeBook

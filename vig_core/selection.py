@@ -95,8 +95,8 @@ class Selector:
             if model.criticality is not Criticality.PROTECTED:
                 if arrivals is None:
                     arrivals = self._guards.in_arrival_order(now_ns)
-                stopper = veto(self._reservations(arrivals, model.criticality, now_ns, overload),
-                               free_at_ns, choice.planned_ns, now_ns)
+                stopper = veto(self._reservations(arrivals, model.criticality, now_ns), free_at_ns,
+                               choice.planned_ns, now_ns)
             if stopper is None:
                 found.start, found.choice = request, choice
                 return found
@@ -105,8 +105,13 @@ class Selector:
         return found
 
     def _reservations(self, arrivals: Iterable[tuple[int, int, Guard]], below: Criticality,
-                      now_ns: int, overload: OverloadState) -> Iterator[Reservation]:
-        """Make the reservations of strictly higher classes one by one."""
+                      now_ns: int) -> Iterator[Reservation]:
+        """
+        Make the reservations of strictly higher classes one by one.
+
+        An expected frame is in danger only if not even its fastest usable variant would be in
+        time (adr/0005).
+        """
         for _, _, guard in arrivals:
             if guard.model.criticality >= below:
                 continue
@@ -114,13 +119,10 @@ class Selector:
             selector = self._selectors[guard.model.name]
             if expected is None or not selector.variants:
                 continue
-            choice = selector.resolve(
-                start_ns=expected.arrival_ns,
-                deadline_ns=expected.arrival_ns + expected.budget_ns,
-                overload=overload, plan_ns=self._runtimes.plan_ns)
+            planned_ns = min(map(self._runtimes.plan_ns, selector.variants))
             yield Reservation(
-                guard.stream, expected.arrival_ns, choice.planned_ns,
-                expected.arrival_ns + max(expected.budget_ns, choice.planned_ns),
+                guard.stream, expected.arrival_ns, planned_ns,
+                expected.arrival_ns + max(expected.budget_ns, planned_ns),
                 expected.is_overdue, expected.changes_at_ns)
 
     @staticmethod
