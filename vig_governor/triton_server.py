@@ -9,11 +9,12 @@ closes, whatever ended us. (``PR_SET_PDEATHSIG`` would tie the server to the *th
 it, and needs code between fork and exec.)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import http.client
 import os
 from pathlib import Path
+import re
 import signal
 import socket
 import subprocess
@@ -26,9 +27,12 @@ from vig_governor.triton_install import find_installation, TritonServerError
 
 LOOPBACK = '127.0.0.1'
 
-_WATCH = ('read -r _; kill -TERM -- "-$1" 2>/dev/null || exit 0; '
-          'sleep 5; kill -KILL -- "-$1" 2>/dev/null; rm -rf -- "$2"; rm -f -- "/dev/shm/$3"*')
+# Every POSIX shell understands `kill -s NAME -- -GROUP`, and not every one the shorter forms.
+_WATCH = ('read -r _; kill -s TERM -- "-$1" || exit 0; sleep 5; kill -s KILL -- "-$1"; '
+          'rm -rf -- "$2"; rm -f -- "/dev/shm/$3"*')
 _LOG_TAIL_LINES = 12
+_LOG_LINE = 300
+_COMPLAINT = re.compile(r'[EF]\d{4} |error:|.*Error: ')
 _SHARED_MEMORY = Path('/dev/shm')
 
 
@@ -151,8 +155,16 @@ class TritonServer:
             self._reap(process)
 
     def pause(self) -> None:
-        """Stop the server and its models from running (SIGSTOP) until ``resume``."""
+        """
+        Stop the server and its models from running (SIGSTOP) until ``resume``.
+
+        Returns when the server's threads stand still, which is later than the signal.
+
+        :raises TritonServerError: they still run after two seconds.
+        """
         _signal_group(self.pid, signal.SIGSTOP)
+        if not _poll(lambda: _is_stopped(self.pid), 2.0):
+            raise TritonServerError(f'the Triton server (process {self.pid}) cannot be stopped')
 
     def resume(self) -> None:
         """Let a paused server run on."""
@@ -174,12 +186,14 @@ class TritonServer:
         """
         self._command(f'/v2/repository/models/{name}/unload', timeout_s)
 
-    def log_tail(self) -> str:
-        """Return the last lines that the server wrote, or an empty text."""
+    def complaints(self) -> str:
+        """Return the last errors in the server's log; its last lines if it reports none."""
         if self._log is None or not self._log.exists():
             return ''
         lines = self._log.read_text(errors='replace').splitlines()
-        return '\n'.join(lines[-_LOG_TAIL_LINES:])
+        errors = [line for line in lines if _COMPLAINT.match(line)]
+        return '\n'.join(line.rstrip()[:_LOG_LINE] for line in
+                         (errors or lines)[-_LOG_TAIL_LINES:])
 
     def __enter__(self) -> 'TritonServer':
         self.start()
@@ -223,17 +237,13 @@ class TritonServer:
     def _wait_ready(self, timeout_s: float) -> None:
         process = self._process
         assert process is not None
-        deadline = time.monotonic() + timeout_s
-        pause = threading.Event()
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise TritonServerError(f'the Triton server ended with code {process.returncode} '
-                                        f'while starting:\n{self.log_tail()}')
-            if self._is_ready():
-                return
-            pause.wait(0.05)
-        raise TritonServerError(f'the Triton server was not ready within {timeout_s:.0f} s:\n'
-                                f'{self.log_tail()}')
+        _poll(lambda: process.poll() is not None or self._is_ready(), timeout_s)
+        if process.poll() is not None:
+            raise TritonServerError(f'the Triton server ended with code {process.returncode} '
+                                    f'while starting:\n{self.complaints()}')
+        if not self._is_ready():
+            raise TritonServerError(f'the Triton server was not ready within {timeout_s:.0f} s:\n'
+                                    f'{self.complaints()}')
 
     def _is_ready(self) -> bool:
         if self._wait_for:
@@ -282,3 +292,19 @@ class TritonServer:
 def _signal_group(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, number)
+
+
+def _is_stopped(pid: int) -> bool:
+    states = [task.read_text().rpartition(') ')[2][0]
+              for task in Path(f'/proc/{pid}/task').glob('*/stat')]
+    return set(states) == {'T'}
+
+
+def _poll(condition: Callable[[], bool], timeout_s: float) -> bool:
+    end_s = time.monotonic() + timeout_s
+    pause = threading.Event()
+    while not condition():
+        if time.monotonic() > end_s:
+            return False
+        pause.wait(0.02)
+    return True

@@ -8,10 +8,9 @@ import zlib
 import numpy as np
 import pytest
 from triton_fixture import output
-from waiting import wait_until
-
 from vig_governor.backend.base import Answered, Failed, NoFreeSlot
 from vig_governor.backend.signature import check_input
+from waiting import wait_until
 
 PIXEL = np.zeros((1, 1, 3), np.uint8)
 
