@@ -85,8 +85,9 @@ class ArmRunner:
             log = folder / 'consumer.json'
             log.unlink(missing_ok=True)
             consumer = processes.start('consumer', self._consumer_command(log))
-            cameras = [processes.start(f'camera_{stream.name}', self._camera_command(stream, folder))
-                       for stream in self._plan.streams]
+            cameras = [
+                processes.start(f'camera_{stream.name}', self._camera_command(stream, folder))
+                for stream in self._plan.streams]
             start(processes)
             for child in (consumer, *cameras):
                 processes.wait_for_line(child, 'ready', timeout_s=READY_TIMEOUT_S)

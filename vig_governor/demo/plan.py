@@ -76,7 +76,8 @@ _CARPHONE = 'videos/carphone_pristine.mp4'
 _BIKES = 'videos/bikes.mp4'
 _VTEST = 'videos/vtest.avi'
 
-_FACE = (DemoVariant('full_range', 'face_full', 1.0), DemoVariant('short_range', 'face_short', 0.9))
+_FACE = (DemoVariant('full_range', 'face_full', 1.0),
+         DemoVariant('short_range', 'face_short', 0.9))
 _POSE = (DemoVariant('heavy', 'pose_heavy', 1.0), DemoVariant('full', 'pose_full', 0.9),
          DemoVariant('lite', 'pose_lite', 0.7))
 

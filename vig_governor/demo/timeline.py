@@ -64,29 +64,32 @@ def lives(notes: Mapping[str, Any]) -> list[Life]:
 
 def idle_spans(requests: Sequence[Life], *, start_ns: int, end_ns: int) -> list[tuple[int, int]]:
     """
-    Find the spans in which nothing ran although something that ran later was waiting.
+    Find the spans in which nothing ran although something was waiting.
 
     The governor never leaves a slot idle with work waiting unless it holds that work back for
     an expected frame of a higher class: these spans are that deliberate idle.
     """
-    busy = sorted((life.began_ns, life.ended_ns) for life in requests
-                  if life.began_ns is not None and life.ended_ns > start_ns
-                  and life.began_ns < end_ns)
+    busy = [(life.began_ns, life.ended_ns) for life in requests
+            if life.began_ns is not None and life.ended_ns > start_ns and life.began_ns < end_ns]
     gaps, free_from = [], start_ns
-    for began, ended in busy:
-        if began > free_from:
-            gaps.append((free_from, began))
-        free_from = max(free_from, ended)
-    if free_from < end_ns:
-        gaps.append((free_from, end_ns))
-    spans = []
-    for first, last in gaps:
-        arrivals = [life.arrived_ns for life in requests
-                    if life.arrived_ns < last and (life.began_ns or life.ended_ns) > first]
-        held_from = max(min(arrivals, default=last), first)
-        if last - held_from >= MIN_IDLE_NS:
-            spans.append((held_from, last))
-    return spans
+    for began, ended in _union([*busy, (end_ns, end_ns)]):
+        gaps.append((free_from, began))
+        free_from = ended
+    waits = _union([(life.arrived_ns, life.ended_ns if life.began_ns is None else life.began_ns)
+                    for life in requests])
+    held = [(max(first, wait), min(last, end)) for first, last in gaps for wait, end in waits]
+    return [(first, last) for first, last in held if last - first >= MIN_IDLE_NS]
+
+
+def _union(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join spans that touch; give the joined ones in order."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined
 
 
 def draw_timeline(path: Path, plan: DemoPlan, direct: Arm | None,
@@ -104,7 +107,7 @@ def draw_timeline(path: Path, plan: DemoPlan, direct: Arm | None,
                   is_governed=arm is governed)
         axes[number].set_title(title, loc='left', fontweight='bold', fontsize=11)
     axes[-1].set_xlabel('milliseconds')
-    figure.legend(handles=_legend(), loc='outside lower center', ncols=8, frameon=False)
+    figure.legend(handles=_legend(), loc='outside lower center', ncols=4, frameon=False)
     figure.savefig(path, dpi=110)
 
 

@@ -90,7 +90,7 @@ def measure_runtime(backend: Backend, backend_model: str, tensor: str,
 
 
 def _sample(backend: Backend, backend_model: str, tensor: str, frame: NDArray[np.uint8],
-         request_id: int, timeout_s: float) -> int:
+            request_id: int, timeout_s: float) -> int:
     answered = threading.Event()
     outcomes: list[tuple[Outcome, int]] = []
 

@@ -61,10 +61,10 @@ def decode_blaze(regressors: Floats, logits: Floats, anchors: Floats, size: int,
     is_hit = scores > MIN_SCORE
     raw, centres = regressors[is_hit], anchors[is_hit, :2] * size
     centre, half = raw[:, :2] + centres, raw[:, 2:4] / 2
-    points = raw[:, 4:].reshape(len(raw), -1, 2) + centres[:, None]
-    boxes = np.concatenate([centre - half, centre + half, points.reshape(len(raw), -1)], axis=1)
+    points = raw[:, 4:] + np.tile(centres, (raw.shape[1] - 4) // 2)
+    boxes = np.concatenate([centre - half, centre + half, points], axis=1)
     boxes, scores = suppress(boxes, scores[is_hit], threshold=SAME_FACE_OVERLAP, is_blended=True)
-    in_frame = placement.to_frame(boxes.reshape(len(boxes), -1, 2)).reshape(boxes.shape)
+    in_frame = placement.to_frame(boxes.reshape(-1, 2)).reshape(boxes.shape)
     return np.concatenate([in_frame, scores[:, None]], axis=1).astype(np.float32)
 
 

@@ -1,0 +1,89 @@
+"""The plan follows the files at hand, and its vig.yaml is one that the governor accepts."""
+
+import pytest
+
+from vig_core.contract import Criticality
+
+from vig_governor.config import load_config
+from vig_governor.demo.assets import AssetError, AssetStore, CARRIERS
+from vig_governor.demo.contract import render
+from vig_governor.demo.plan import choose
+from vig_governor.demo.repository import available, write_repository
+from vig_governor.measure.runtime import RuntimeSamples
+
+
+def store_with(folder, carriers):
+    for carrier in carriers:
+        for asset in carrier.assets:
+            path = folder / asset.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b'content')
+    return AssetStore(folder)
+
+
+@pytest.fixture
+def full(tmp_path):
+    return store_with(tmp_path / 'full', CARRIERS)
+
+
+@pytest.fixture
+def small(tmp_path):
+    return store_with(tmp_path / 'small', [each for each in CARRIERS if each.is_default])
+
+
+def test_everything_gives_three_pose_variants_and_the_object_detector(full):
+    plan = choose(full)
+    assert plan.notes == ()
+    assert {stream.name: [variant.backend_model for variant in stream.variants]
+            for stream in plan.streams} == {
+        'face': ['face_full', 'face_short'], 'pose': ['pose_heavy', 'pose_full', 'pose_lite'],
+        'street': ['objdet'], 'study': ['pose_full']}
+
+
+def test_pypi_alone_gives_a_smaller_plan_that_says_what_is_missing(small):
+    plan = choose(small)
+    assert plan.backend_models == ('face_full', 'face_short', 'pose_full', 'segmentation')
+    assert len(plan.notes) == 2
+    assert all('npm' in note for note in plan.notes)
+
+
+def test_without_the_videos_the_missing_one_is_named(tmp_path):
+    with pytest.raises(AssetError, match='carphone_pristine.mp4 is missing'):
+        choose(AssetStore(tmp_path))
+
+
+def test_every_backend_model_of_a_plan_can_be_served(full, small):
+    for store in (full, small):
+        assert set(choose(store).backend_models) <= set(available(store))
+
+
+def test_a_model_is_served_only_if_all_its_files_exist(full):
+    full.path('weights/pose_detection.tflite').unlink()
+    assert not [name for name in available(full) if name.startswith('pose')]
+    assert 'face_full' in available(full)
+
+
+def test_the_repository_holds_the_wanted_models_and_nothing_from_before(full, tmp_path):
+    folder = tmp_path / 'repository'
+    write_repository(folder, full, ['objdet', 'pose_lite'])
+    environment = write_repository(folder, full, ['face_full'])
+    assert [path.name for path in folder.iterdir()] == ['face_full']
+    assert 'name: "face_full"' in (folder / 'face_full' / 'config.pbtxt').read_text()
+    assert (folder / 'face_full' / '1' / 'model.py').is_file()
+    assert set(environment) == {'VIG_DEMO_CODE', 'VIG_DEMO_WEIGHTS'}
+
+
+def test_the_governor_accepts_the_contract_of_either_plan(full, small, tmp_path):
+    for store in (full, small):
+        plan = choose(store)
+        path = tmp_path / 'vig.yaml'
+        path.write_text(render(plan, {
+            name: RuntimeSamples(name, ((1_000_000, 2_000_000, 3_000_000),))
+            for name in plan.backend_models}, '127.0.0.1:18150'))
+        config = load_config(path)
+        assert config.system.slots == 1
+        face = config.system.models['face']
+        assert face.criticality is Criticality.PROTECTED
+        assert face.variants[0].profile.p99_ns == 3_000_000
+        assert [binding.topic for binding in config.streams] == [
+            stream.topic for stream in plan.streams]
