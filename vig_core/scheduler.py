@@ -105,7 +105,8 @@ class Scheduler:
             for held in self._held:
                 instants += [held.recheck_ns] if held.recheck_ns is not None else []
                 instants += [held.veto.until_ns] if held.veto is not None else []
-        return max(self._roster.now_ns, min(instants)) if instants else None
+        soonest_ns = min(instants, default=NEVER)
+        return max(self._roster.now_ns, soonest_ns) if soonest_ns < NEVER else None
 
     def _check(self, event: Event, now_ns: int) -> None:
         if type(event) not in _HANDLERS:
