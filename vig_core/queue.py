@@ -6,6 +6,8 @@ Rules:
 - ``latest`` keeps one waiting request for the model, ``latest_per_key`` one for each key.
   Generation time decides, not arrival; of two equal captures the later arrival stays.
 - A capture that is not newer than one already dispatched for its key never runs again.
+- Under ``latest_per_key`` the keys take turns: the candidate is the one served longest ago. By
+  deadline alone, cameras of one rate fall into step and one of them gets half of what others do.
 - ``fifo`` and ``never_drop`` keep their order and are never superseded.
 - A full queue ends one request with ``capacity``: the new one, or, where the contract says
   ``reject_oldest_non_protected`` and the class allows it, the one that waits longest.
@@ -39,6 +41,8 @@ class WaitingQueue:
         self.model = model
         self._waiting: dict[object, Request] = {}
         self._newest_dispatched_ns: dict[str, int] = {}
+        self._turns: dict[str, int] = {}
+        self._turn = 0
         self._is_latest = model.policy.is_latest
 
     def __len__(self) -> int:
@@ -50,9 +54,9 @@ class WaitingQueue:
         return iter(self._waiting.values())
 
     def heads(self) -> Iterable[Request]:
-        """Name the requests that may start now: one for each key, or the front of the line."""
-        if self._is_latest:
-            return self._waiting.values()
+        """Name the request that may start now: the key whose turn it is, or the front."""
+        if self._is_latest and len(self._waiting) > 1:
+            return (min(self._waiting.values(), key=self._place_in_turn),)
         for request in self._waiting.values():
             return (request,)
         return ()
@@ -88,12 +92,20 @@ class WaitingQueue:
         key = self.supersession_key(request.key)
         newest = self._newest_dispatched_ns
         newest[key] = max(request.generation_ns, newest.get(key, request.generation_ns))
+        self._turn += 1
+        self._turns[key] = self._turn
         if len(newest) > MAX_REMEMBERED_KEYS:
-            del newest[min(newest, key=newest.__getitem__)]
+            oldest = min(newest, key=newest.__getitem__)
+            del newest[oldest], self._turns[oldest]
 
     def forget_dispatched(self) -> None:
         """Captures from before now no longer compare with those to come."""
         self._newest_dispatched_ns.clear()
+        self._turns.clear()
+
+    def _place_in_turn(self, request: Request) -> tuple[int, int, int]:
+        turn = self._turns.get(self.supersession_key(request.key), 0)
+        return turn, request.generation_ns, request.sequence
 
     def _place(self, request: Request) -> object:
         return self.supersession_key(request.key) if self._is_latest else request.request_id
