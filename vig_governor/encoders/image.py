@@ -184,11 +184,11 @@ class ImageEncoder:
             pixels = _converted(lambda into: cv2.cvtColor(source, code, dst=into),
                                 content if is_direct else None)
             channels = (0,)
-        elif is_direct and not is_in_order:
+        elif not self._is_planar and not is_in_order:
             code = _REORDER[pixels.shape[2], channels]
             source = pixels
             pixels = _converted(lambda into: cv2.cvtColor(for_opencv(source), code, dst=into),
-                                content)
+                                content if is_direct else None)
             channels = (0, 1, 2)
         if pixels is not content:
             self._normalisation.write(content, pixels, channels)

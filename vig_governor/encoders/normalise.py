@@ -62,33 +62,42 @@ class Normalisation:
         :param source: shape ``(height, width, source channels)``.
         :param channels: for each target channel the source channel it is made from.
         """
+        in_order = channels == tuple(range(source.shape[2]))
         with np.errstate(all='ignore'):
-            if self.is_uniform and channels == tuple(range(source.shape[2])):
-                self._write_values(target, source, 0)
-                return
-            for index, origin in enumerate(channels):
-                self._write_values(target[..., index], source[..., origin], index)
+            if in_order and self.is_uniform:
+                self._write_values(target, source, self.factors[0], self.offsets[0])
+            elif in_order and _is_interleaved(target) and _is_interleaved(source):
+                # numpy is slow over an axis of three; a row with repeated factors is not
+                height, width, _ = target.shape
+                row = (height, width * len(channels))
+                self._write_values(target.reshape(row), source.reshape(row),
+                                   np.tile(self.factors, width), np.tile(self.offsets, width))
+            else:
+                for index, origin in enumerate(channels):
+                    self._write_values(target[..., index], source[..., origin],
+                                       self.factors[index], self.offsets[index])
 
     def pad(self, target: NDArray[Any]) -> None:
         """Fill with what a source value of 0 becomes; shape ``(..., channels)``."""
-        zero = np.zeros((1, 1, 1), np.uint8)
-        for index in range(len(self.factors)):
-            element = np.empty((1, 1, 1), self.dtype)
-            self._write_values(element, zero, index)
-            target[..., index] = element[0, 0, 0]
+        zero = np.zeros(1, np.uint8)
+        for index, (factor, offset) in enumerate(zip(self.factors, self.offsets)):
+            element = np.empty(1, self.dtype)
+            self._write_values(element, zero, factor, offset)
+            target[..., index] = element[0]
 
-    def _write_values(self, target: NDArray[Any], source: NDArray[Any], channel: int) -> None:
-        factor, offset = self.factors[channel], self.offsets[channel]
-        if factor == 1.0 and offset == 0.0 and self.is_identity:
+    def _write_values(self, target: NDArray[Any], source: NDArray[Any],
+                      factor: float | NDArray[Any], offset: float | NDArray[Any]) -> None:
+        if self.is_identity:
             np.copyto(target, source, casting='unsafe')
             return
         if self.dtype.itemsize >= 4 and self.dtype.kind == 'f':
             work = target
         else:
             work = np.empty(target.shape, np.float64 if self.dtype.itemsize >= 4 else np.float32)
-        np.multiply(source, work.dtype.type(factor), out=work, dtype=work.dtype, casting='unsafe')
-        if offset != 0.0:
-            np.add(work, work.dtype.type(offset), out=work)
+        np.multiply(source, np.asarray(factor, work.dtype), out=work, dtype=work.dtype,
+                    casting='unsafe')
+        if np.any(offset):
+            np.add(work, np.asarray(offset, work.dtype), out=work)
         if work is target:
             return
         if self.dtype.kind != 'f':
@@ -97,6 +106,12 @@ class Normalisation:
             np.clip(work, limits.min, limits.max, out=work)
             work[np.isnan(work)] = 0
         np.copyto(target, work, casting='unsafe')
+
+
+def _is_interleaved(pixels: NDArray[Any]) -> bool:
+    """Whether a row is one run of elements, so that it can be seen without its channel axis."""
+    size = pixels.dtype.itemsize
+    return pixels.strides[1:] == (pixels.shape[2] * size, size)
 
 
 def normalisation_of(options: InputOptions, channels: int) -> Normalisation:
