@@ -1,0 +1,221 @@
+"""Random systems and random histories for the laws, and how to live through them again."""
+
+from dataclasses import dataclass, replace
+import random
+
+from hypothesis import strategies as st
+
+from vig_core.actions import Defer
+from vig_core.contract import Contract, Criticality, MissBudget, Overflow, QueuePolicy
+from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
+                             DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
+                             RequestArrived, Stamp, TimeJumped)
+from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
+from vig_core.request import Reason
+from vig_core.units import NS_PER_MS, NS_PER_S
+from witness import Witness
+
+ORIGIN_NS = 3600 * NS_PER_S
+NAMES = 'abcd'
+
+
+def _ms(*values):
+    return st.sampled_from([round(value * NS_PER_MS) for value in values])
+
+
+@st.composite
+def variants(draw, name):
+    """One to three variants of a model."""
+    count = draw(st.sampled_from([1, 1, 1, 2, 3]))
+    made = []
+    for index in range(count):
+        p50_ns = draw(_ms(2, 5, 10, 20, 30, 60))
+        made.append(Variant(
+            variant_id=f'v{index}', backend_model=f'{name}{index}',
+            profile=RuntimeProfile(p50_ns, p50_ns + draw(_ms(0, 1, 5, 20))),
+            quality=1.0 - index / 4,
+            quality_source=draw(st.sampled_from([QualitySource.MEASURED] * 9
+                                                + [QualitySource.UNKNOWN]))))
+    return tuple(made)
+
+
+@st.composite
+def models(draw, name):
+    """A model of any policy, class and contract."""
+    policy = draw(st.sampled_from(QueuePolicy))
+    capacity = 1 if policy is QueuePolicy.LATEST else draw(st.integers(1, 3))
+    deadline_ns = draw(_ms(10, 20, 35, 60, 100, 200))
+    consumer_period_ns = draw(st.one_of(st.none(), _ms(2, 5, 40)))
+    budget = (MissBudget(1, 4, 1) if consumer_period_ns is not None and draw(st.booleans())
+              else None)
+    contract = Contract(
+        deadline_ns=deadline_ns, max_age_ns=draw(st.one_of(st.none(), _ms(20, 40, 66, 150))),
+        period_ns=draw(st.one_of(st.none(), _ms(20, 33, 50, 100))),
+        min_quality=draw(st.sampled_from([0, 0, 0.6])),
+        variant_dwell_ns=draw(_ms(0, 30, 100)), release_jitter_ns=draw(_ms(0, 0, 2, 6)),
+        consumer_period_ns=consumer_period_ns, miss_budget=budget,
+        require_new_sample_each_cycle=draw(st.booleans()))
+    return Model(
+        name=name, criticality=draw(st.sampled_from(Criticality)), contract=contract,
+        variants=draw(variants(name)), policy=policy, capacity=capacity,
+        overflow=draw(st.sampled_from(Overflow)))
+
+
+@st.composite
+def systems(draw):
+    """One to four models on one to three slots."""
+    names = NAMES[:draw(st.integers(1, 4))]
+    made = {name: draw(models(name)) for name in names}
+    pairs = [frozenset(pair) for pair in ('ab', 'ac', 'bd', 'aa') if set(pair) <= set(names)]
+    backends = [each.backend_model for model in made.values() for each in model.variants]
+    return System(
+        models=made, streams={name: name for name in names if draw(st.booleans())},
+        slots=draw(st.sampled_from([1, 1, 1, 2, 3])),
+        pipelining_depth=draw(st.sampled_from([0, 0, 0, 1])),
+        no_corun=frozenset(pair for pair in pairs if draw(st.integers(0, 3)) == 0),
+        interference_ns=draw(st.dictionaries(
+            st.tuples(st.sampled_from(backends), st.sampled_from(backends)), _ms(1, 7),
+            max_size=2)),
+        margin_percent=draw(st.sampled_from([100, 110])),
+        inference_timeout_ns=draw(_ms(25, 70, 400)),
+        max_inflight_bytes=draw(st.sampled_from([300, 1 << 30])),
+        is_miss_aware=draw(st.booleans()))
+
+
+@dataclass(frozen=True)
+class Move:
+    """What happens next, told without knowing the state: choices are indices modulo."""
+
+    kind: str
+    gap_ns: int
+    wakes: bool
+    choice: int
+    age_ns: int
+    bytes: int
+
+
+KINDS = (['arrive'] * 10 + ['complete'] * 7 + ['fail', 'break', 'refuse', 'cancel', 'prove',
+                                               'jump', 'invalid'])
+
+moves = st.lists(st.builds(
+    Move, kind=st.sampled_from(KINDS),
+    gap_ns=st.sampled_from([0, 0, 1, NS_PER_MS, 3 * NS_PER_MS, 5 * NS_PER_MS, 10 * NS_PER_MS,
+                            20 * NS_PER_MS, 33 * NS_PER_MS, 100 * NS_PER_MS, 400 * NS_PER_MS]),
+    wakes=st.booleans(), choice=st.integers(0, 7),
+    age_ns=st.sampled_from([0, 0, 0, NS_PER_MS, 4 * NS_PER_MS, 15 * NS_PER_MS, 70 * NS_PER_MS]),
+    bytes=st.sampled_from([0, 100, 200])), min_size=1, max_size=50)
+
+
+class Life:
+    """One scheduler's history: its events, and its actions with their instants."""
+
+    def __init__(self, system: System, origin_ns: int = ORIGIN_NS) -> None:
+        self.witness = Witness(system, origin_ns)
+        self.origin_ns = origin_ns
+        self.events: list[tuple[int, Event]] = []
+
+    @property
+    def log(self):
+        """All actions, with instants relative to the origin."""
+        return [(at_ns - self.origin_ns, self._relative(action))
+                for at_ns, action in self.witness.log]
+
+    def _relative(self, action):
+        if isinstance(action, Defer):
+            return replace(action, until_ns=action.until_ns - self.origin_ns)
+        return action
+
+    def feed(self, event: Event, at_ns: int) -> None:
+        """Wake at all instants before ``at_ns`` that the scheduler names, then feed."""
+        self.wake_until(at_ns)
+        self.events.append((at_ns - self.origin_ns, event))
+        self.witness.handle(event, at_ns)
+
+    def wake_until(self, before_ns: int, ticks: random.Random | None = None) -> None:
+        """Wake at every named instant before this one, and at random ones if asked."""
+        while True:
+            wakeup_ns = self.witness.scheduler.next_wakeup_ns()
+            is_due = wakeup_ns is not None and wakeup_ns < before_ns
+            end_ns = wakeup_ns if is_due else before_ns
+            if ticks is not None and self.witness.now_ns < end_ns:
+                for at_ns in sorted(ticks.randrange(self.witness.now_ns, end_ns)
+                                    for _ in range(ticks.randint(0, 3))):
+                    self.witness.wake(at_ns)
+            if not is_due:
+                return
+            self.witness.wake(wakeup_ns)
+
+
+def live(system: System, script: list[Move], *, ends: bool = True) -> Life:
+    """Turn moves into the events that fit the state, and end with an expired drain."""
+    life = Life(system)
+    next_id = 0
+    at_ns = ORIGIN_NS
+    for move in script:
+        wakeup_ns = life.witness.scheduler.next_wakeup_ns()
+        if move.wakes and wakeup_ns is not None and wakeup_ns < at_ns + 500 * NS_PER_MS:
+            at_ns = max(at_ns, wakeup_ns + move.choice % 3 - 1)
+        else:
+            at_ns += move.gap_ns
+        life.wake_until(at_ns)
+        event = _event(life, move, next_id, at_ns)
+        if isinstance(event, RequestArrived):
+            next_id += 1 + move.choice // 4
+        if event is not None:
+            life.feed(event, at_ns)
+    if ends:
+        life.feed(DrainStarted(), at_ns)
+        life.feed(DrainExpired('the end of the example'), at_ns + 50 * NS_PER_MS)
+        for request_id in sorted(life.witness.occupied):
+            life.feed(BackendCompleted(request_id), at_ns + 60 * NS_PER_MS)
+    return life
+
+
+def _event(life: Life, move: Move, next_id: int, at_ns: int) -> Event | None:
+    witness = life.witness
+    if move.kind in ('arrive', 'invalid'):
+        names = sorted(witness.system.models)
+        name = names[move.choice % len(names)]
+        camera = move.choice // 4
+        return RequestArrived(
+            request_id=next_id, model=name, stream=f'{name}{camera or ""}', key=str(camera),
+            generation_ns=at_ns - move.age_ns, payload_bytes=move.bytes,
+            stamp=Stamp.INVALID if move.kind == 'invalid' else Stamp.TRUSTED)
+    if move.kind == 'jump':
+        return TimeJumped('again')
+    running = sorted(witness.occupied)
+    if move.kind == 'cancel':
+        known = witness.waiting_ids + running
+        return CancelRequested(known[move.choice % len(known)]) if known else None
+    if move.kind == 'prove':
+        over = tuple(request_id for request_id in running if request_id in witness.ended)
+        return ExecutionsProvenOver(over, 'quiet') if over else None
+    if not running:
+        return None
+    request_id = running[move.choice % len(running)]
+    if move.kind == 'complete':
+        return BackendCompleted(request_id)
+    if move.kind == 'refuse':
+        return DispatchRefused(request_id, Reason.CAPACITY, 'no memory')
+    return BackendFailed(request_id, 'an error', is_over=move.kind == 'fail')
+
+
+def relive(life: Life, *, shift_ns: int = 0, seed: int | None = None, before=None) -> Life:
+    """
+    Feed the same events to a new scheduler.
+
+    :param shift_ns: added to every instant.
+    :param seed: of random extra ticks.
+    :param before: called with the new life before each event.
+    """
+    again = Life(life.witness.system, life.origin_ns + shift_ns)
+    ticks = None if seed is None else random.Random(seed)
+    for offset_ns, event in life.events:
+        at_ns = again.origin_ns + offset_ns
+        again.wake_until(at_ns, ticks)
+        if before is not None:
+            before(again)
+        if isinstance(event, RequestArrived):
+            event = replace(event, generation_ns=event.generation_ns + shift_ns)
+        again.feed(event, at_ns)
+    return again
