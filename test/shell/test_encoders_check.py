@@ -78,6 +78,10 @@ def test_options_of_images_are_not_ignored_by_other_encoders(encoder, changes):
         make_encoder(InputOptions(**{'tensor': 'input', 'encoder': encoder, **changes}))
 
 
+def test_a_normalisation_that_changes_nothing_is_no_option_of_images():
+    assert make_encoder(InputOptions('input', 'raw', mean=(0.0,), std=(1.0,)))
+
+
 @pytest.mark.parametrize('encoder, datatype, shape, message_type, words', [
     ('array', 'FP32', (3,), IMAGE, ['std_msgs/msg/Float32MultiArray', f'not {IMAGE}']),
     ('array', 'FP64', (3,), 'std_msgs/msg/Float32MultiArray', ['set input.dtype: FP64']),

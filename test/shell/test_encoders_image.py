@@ -136,6 +136,12 @@ def test_integer_tensors_are_rounded_and_saturated(encode):
     assert tensor.tolist() == [[[-128], [-28], [0], [127]]]
     tensor = encode(message, dtype='UINT8', color='GRAY', scale=1.5)
     assert tensor.tolist() == [[[0], [150], [192], [255]]]
+    # 0.75 * 101 - 64 = 11.75; 0.75 * 3 - 64 = -61.75; 0.5 and 1.5 go to the even neighbour
+    tensor = encode(image('mono8', 2, 1, [101, 3]), dtype='INT8', color='GRAY', scale=0.75,
+                    mean=(64.0,))
+    assert tensor.tolist() == [[[12], [-62]]]
+    tensor = encode(image('mono8', 2, 1, [1, 3]), dtype='UINT8', color='GRAY', scale=0.5)
+    assert tensor.tolist() == [[[0], [2]]]
 
 
 def test_an_integer_model_without_normalisation_gets_the_same_numbers(encode):

@@ -8,6 +8,7 @@ from vig_governor.backend.base import TensorSpec
 from vig_governor.encoders.base import EncodeError, InputOptions
 
 _FOR_EVERY_ENCODER = ('tensor', 'encoder', 'dtype')
+_NEUTRAL = {'mean': {0.0}, 'std': {1.0}}
 
 
 def refuse_image_options(options: InputOptions) -> None:
@@ -17,8 +18,11 @@ def refuse_image_options(options: InputOptions) -> None:
     :raises EncodeError: names the key.
     """
     for field in fields(InputOptions):
-        if field.name not in _FOR_EVERY_ENCODER and (
-                getattr(options, field.name) != field.default):
+        if field.name in _FOR_EVERY_ENCODER:
+            continue
+        value = getattr(options, field.name)
+        neutral = _NEUTRAL.get(field.name)
+        if value != field.default if neutral is None else set(value) != neutral:
             raise EncodeError(f'input.{field.name} means nothing to encoder {options.encoder}; '
                               'remove it, or set input.encoder: image')
 
