@@ -1,9 +1,9 @@
 """Field cases that concern the core, by their ids, with the numbers of the table."""
 
 import pytest
-from virtual_server import arrive, model, system, variant, VirtualServer
 from vig_core.events import CancelRequested, Stamp, TimeJumped
 from vig_core.units import ms
+from virtual_server import arrive, model, system, variant, VirtualServer
 
 
 def frames(name, count, period, *, age=lambda k: 0.0, first_id=0, **options):
@@ -33,7 +33,8 @@ def test_r03_when_no_variant_can_meet_max_age_nothing_runs():
 
 
 def test_r05_frames_that_arrive_too_old_are_stale_by_age_and_runtime():
-    done = run(model('m', p50=50, max_age=500), 50, frames('m', 30, 100, age=lambda k: 20 + 20 * k))
+    arrivals = frames('m', 30, 100, age=lambda k: 20 + 20 * k)
+    done = run(model('m', p50=50, max_age=500), 50, arrivals)
     assert list(done.starts) == list(range(22))
     assert done.ended('stale') == list(range(22, 30))
 
@@ -61,7 +62,7 @@ def test_r09_three_cameras_share_one_slot_fairly():
     cameras = [arrive(number, 'm', at, stream=name, key=name)
                for number, (at, name) in enumerate(instants) if at < 1000]
     done = run(model('m', 'latest_per_key', capacity=3, p50=20, max_age=500), 20, cameras)
-    by_camera = {name: 0 for name in 'abc'}
+    by_camera = dict.fromkeys('abc', 0)
     for request_id in done.starts:
         by_camera[done.witness.arrivals[request_id].stream] += 1
     assert by_camera == {'a': 18, 'b': 17, 'c': 17}
