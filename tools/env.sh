@@ -13,5 +13,4 @@ fi
 . "$_vig_prefix/setup.sh"
 export ROS_AUTOMATIC_DISCOVERY_RANGE="${ROS_AUTOMATIC_DISCOVERY_RANGE:-LOCALHOST}"
 export FASTDDS_DEFAULT_PROFILES_FILE="${FASTDDS_DEFAULT_PROFILES_FILE:-$_vig_root/config/fastdds_shm.xml}"
-export ROS_DOMAIN_ID="${ROS_DOMAIN_ID:-0}"
 unset _vig_root _vig_prefix

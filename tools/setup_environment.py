@@ -124,10 +124,15 @@ class Environment:
         run_logged('install ' + ', '.join(f'requirements/{file.name}' for file in files),
                    command, self.log)
         if self.is_ros:
-            (self.prefix / 'setup.sh').write_text(
-                SETUP_SH.format(prefix=self.prefix, distribution=self.name))
-            for shell in ('bash', 'zsh'):
-                (self.prefix / f'setup.{shell}').write_text(f'. "{self.prefix}/setup.sh"\n')
+            self._write_setup_files()
+
+    def _write_setup_files(self) -> None:
+        """Add what the wheels lack: the files that a shell, and a workspace on top, source."""
+        (self.prefix / 'setup.sh').write_text(
+            SETUP_SH.format(prefix=self.prefix, distribution=self.name))
+        for name in ('local_setup.sh', *(f'{stem}setup.{shell}' for stem in ('', 'local_')
+                                         for shell in ('bash', 'zsh'))):
+            (self.prefix / name).write_text(f'. "{self.prefix}/setup.sh"\n')
 
     def _variables(self) -> Mapping[str, str]:
         """Give a command this prefix only, whatever the caller's shell has sourced."""
@@ -139,13 +144,14 @@ class Environment:
     def _build_interfaces(self) -> None:
         build = ROOT / 'build' / f'interfaces-{self.name}'
         cache = build / 'CMakeCache.txt'
-        if cache.exists() and f'CMAKE_INSTALL_PREFIX:PATH={self.prefix}\n' not in cache.read_text():
+        ours = f'CMAKE_INSTALL_PREFIX:PATH={self.prefix}\n'
+        if cache.exists() and ours not in cache.read_text():
             shutil.rmtree(build)
         run_logged('configure msg/ and srv/', [
             'cmake', '-G', 'Ninja', '-S', str(ROOT), '-B', str(build),
             f'-DCMAKE_INSTALL_PREFIX={self.prefix}', f'-DCMAKE_PREFIX_PATH={self.prefix}',
             f'-DPython3_EXECUTABLE={self.python}', '-DCMAKE_BUILD_TYPE=Release',
-            f'-DCMAKE_PROJECT_INCLUDE={ROOT / "tools" / "drop_foreign_includes.cmake"}',
+            f'-DCMAKE_PROJECT_INCLUDE={ROOT / "tools" / "ros_from_wheels.cmake"}',
             '-DBUILD_TESTING=OFF', '-DVIG_INSTALL_PYTHON=OFF',
         ], self.log, environment=self._variables())
         run_logged('build the interfaces vig/msg and vig/srv',

@@ -47,7 +47,7 @@ def full_result():
     boxes = Tensor(name='boxes', datatype='FP32', shape=[1, 2, 4], data=bytes(range(32)))
     label = Tensor(name='label', datatype='BYTES', shape=[1], data=b'\x03\x00\x00\x00cup')
     return InferenceResult(
-        header=Header(stamp=Time(sec=1_789_000_000, nanosec=999_999_999), frame_id='front_optical'),
+        header=Header(stamp=Time(sec=1_789_000_000, nanosec=999_999_999), frame_id='front'),
         stream='front', model='detector', variant='large', quality=0.93,
         request_id=2 ** 64 - 1, age=Duration(sec=0, nanosec=41_250_000), obsolete=True,
         outputs=[boxes, label])

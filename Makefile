@@ -1,0 +1,58 @@
+# The two commands that matter: make demo, make test. Everything is installed below .vig/.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.ONESHELL:
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+DEMO_SECONDS ?= 30
+SETUP = $(PYTHON) tools/setup_environment.py
+IN_ENVIRONMENT = source tools/env.sh
+
+.PHONY: help setup kilted-environment server-environment demo test lint colcon jazzy \
+  bench-core bench-path clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: server-environment  ## ROS 2 Kilted, the package, Triton and the demo's models, all below .vig/
+
+kilted-environment:
+	@$(SETUP) kilted
+
+server-environment:
+	@$(SETUP) kilted triton
+	$(IN_ENVIRONMENT)
+	python -m vig_governor.demo.assets prepare
+
+demo: server-environment  ## real cameras' frames, real models, one slot; DEMO_SECONDS=30
+	@$(IN_ENVIRONMENT)
+	exec vig demo --seconds $(DEMO_SECONDS)
+
+test:  ## all set-up, linters, every test, colcon on Kilted, build and round trip on Jazzy
+	@exec $(PYTHON) tools/run_checks.py
+
+lint: kilted-environment  ## flake8, pydocstyle, mypy --strict vig_core, package consistency
+	@$(IN_ENVIRONMENT)
+	exec python -m pytest -q test/lint
+
+colcon: kilted-environment  ## colcon build into install/, then a look from a clean shell
+	@exec tools/colcon_build.sh kilted
+
+jazzy:  ## build on ROS 2 Jazzy in its own environment, one round trip between two processes
+	@$(SETUP) jazzy
+	source tools/env.sh jazzy
+	exec python -m pytest -q test/ros/test_interfaces_round_trip.py
+
+bench-core: kilted-environment  ## time per decision at 4, 8 and 32 streams
+	@$(IN_ENVIRONMENT)
+	exec python benchmark/bench_core.py
+
+bench-path: server-environment  ## governed against direct calls with 150 KB, 1.2 MB and 6.2 MB inputs
+	@$(IN_ENVIRONMENT)
+	exec python benchmark/bench_path.py
+
+clean:  ## remove what was built; the environments in .vig/ stay (rm -rf .vig removes them)
+	@rm -rf build install log
+	find . -path ./.vig -prune -o -name __pycache__ -type d -exec rm -rf {} +
