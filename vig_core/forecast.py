@@ -16,7 +16,7 @@ from vig_core.contract import Contract
 
 MAX_ROLLS = 3
 
-_NEVER = -(1 << 62)
+NEVER_ALIVE_NS = -(1 << 62)
 
 
 @dataclass(slots=True)
@@ -55,9 +55,9 @@ class ArrivalForecast:
 
     def forget(self) -> None:
         """Start over: no arrival is known."""
-        self.alive_until_ns = _NEVER
-        self._captured_at_ns = _NEVER
-        self._due_ns = _NEVER
+        self.alive_until_ns = NEVER_ALIVE_NS
+        self._captured_at_ns = NEVER_ALIVE_NS
+        self._due_ns = NEVER_ALIVE_NS
         self._budget_ns = 0
         self._window_ns = 0
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 
-from vig_core.forecast import ArrivalForecast
+from vig_core.forecast import ArrivalForecast, NEVER_ALIVE_NS
 from vig_core.model import Model
 from vig_core.request import Request
 
@@ -32,6 +32,7 @@ class Guards:
     def __init__(self) -> None:
         """Guard nothing until something arrives."""
         self._guards: dict[tuple[str, str], Guard] = {}
+        self._alive_until_ns = NEVER_ALIVE_NS
 
     def __iter__(self) -> Iterator[Guard]:
         """Go through all guards in the order in which they became known."""
@@ -48,11 +49,12 @@ class Guards:
         guard.stream = request.stream
         guard.forecast.note(arrived_at_ns=request.arrived_at_ns,
                             captured_at_ns=request.generation_ns)
+        self._alive_until_ns = max(self._alive_until_ns, guard.forecast.alive_until_ns)
         return guard.forecast
 
     def is_any_alive(self, now_ns: int) -> bool:
         """Whether any frame of a guarded stream is still expected."""
-        return any(now_ns <= guard.forecast.alive_until_ns for guard in self)
+        return now_ns <= self._alive_until_ns
 
     def in_arrival_order(self, now_ns: int) -> list[tuple[int, int, Guard]]:
         """List expected arrivals: the instant, a tie-breaker, and the guard."""
@@ -68,6 +70,7 @@ class Guards:
         """Expect nothing until the next arrivals."""
         for guard in self:
             guard.forecast.forget()
+        self._alive_until_ns = NEVER_ALIVE_NS
 
     def _forget_stopped(self, now_ns: int) -> None:
         self._guards = {key: guard for key, guard in self._guards.items()

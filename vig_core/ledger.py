@@ -127,15 +127,21 @@ class Ledger:
         """Judge every consumer cycle that lies before an instant."""
         if self._next_cycle_ns is None or self._next_cycle_ns >= now_ns:
             return
+        first_ns: int | None = None
         for account in self._streams.values():
-            if account.monitor is None or account.monitor.next_cycle_ns >= now_ns:
+            if account.monitor is None:
                 continue
-            if account.model.is_guarded and account.forecast is not None:
-                good, bad = account.monitor.judge_before(
-                    min(now_ns, account.forecast.alive_until_ns + 1))
-                self._overload.note(now_ns, good=good, bad=bad)
-            account.monitor.judge_before(now_ns)
-        self._next_cycle_ns = self._first_cycle_ns()
+            if account.monitor.next_cycle_ns < now_ns:
+                self._settle_one(account, account.monitor, now_ns)
+            if first_ns is None or account.monitor.next_cycle_ns < first_ns:
+                first_ns = account.monitor.next_cycle_ns
+        self._next_cycle_ns = first_ns
+
+    def _settle_one(self, account: StreamLedger, monitor: CycleMonitor, now_ns: int) -> None:
+        if account.model.is_guarded and account.forecast is not None:
+            good, bad = monitor.judge_before(min(now_ns, account.forecast.alive_until_ns + 1))
+            self._overload.note(now_ns, good=good, bad=bad)
+        monitor.judge_before(now_ns)
 
     def book_end(self, request: Request, reason: Reason, now_ns: int) -> bool:
         """

@@ -13,6 +13,8 @@ from vig_core.model import Model, Variant
 class Reason(Enum):
     """Why a request ended; the order is that of ``vig/msg/RequestStatus``."""
 
+    __hash__ = object.__hash__  # members are singletons; Enum's own hash is a slow Python call
+
     COMPLETED = 'completed'
     OBSOLETE = 'obsolete'
     SUPERSEDED = 'superseded'
@@ -28,6 +30,8 @@ class Reason(Enum):
 class State(Enum):
     """Where a request is; ``ABANDONED`` has told its client but still occupies its credit."""
 
+    __hash__ = object.__hash__  # members are singletons; Enum's own hash is a slow Python call
+
     WAITING = 'waiting'
     RUNNING = 'running'
     ABANDONED = 'abandoned'
@@ -36,6 +40,8 @@ class State(Enum):
 
 class Trigger(Enum):
     """What moves a request on."""
+
+    __hash__ = object.__hash__  # members are singletons; Enum's own hash is a slow Python call
 
     DISPATCHED = 'dispatched'
     DROPPED = 'dropped'

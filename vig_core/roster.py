@@ -27,6 +27,7 @@ class Roster:
         self.now_ns = now_ns
         self.ledger = ledger
         self.queues = {name: WaitingQueue(model) for name, model in system.models.items()}
+        self._busy_queues: dict[str, WaitingQueue] = {}
         self.slots = SlotTable(system.slots, system.pipelining_depth)
         self.requests: dict[int, Request] = {}
         self.inflight_bytes = 0
@@ -40,11 +41,11 @@ class Roster:
 
     def waiting(self) -> list[Request]:
         """List all that waits."""
-        return [request for queue in self.queues.values() for request in queue]
+        return [request for queue in self._busy_queues.values() for request in queue]
 
     def heads(self) -> list[Request]:
         """List the next candidates of all queues."""
-        return [request for queue in self.queues.values() for request in queue.heads()]
+        return [request for queue in self._busy_queues.values() for request in queue.heads()]
 
     def watch(self, requests: Iterable[Request]) -> None:
         """Remember when the first of these becomes useless; too early only costs a look."""
@@ -68,16 +69,17 @@ class Roster:
         """Let an accepted request wait, and end whichever request ends for it."""
         self.requests[request.request_id] = request
         self.watch((request,))
-        ended: Ended | None = self.queues[request.model.name].offer(request)
+        queue = self.queues[request.model.name]
+        ended: Ended | None = queue.offer(request)
+        if queue:
+            self._busy_queues[request.model.name] = queue
         if ended is not None:
             self.drop(ended.request, ended.reason, ended.detail)
 
     def start(self, request: Request, choice: Choice) -> None:
         """Move a waiting request onto a free credit and ask for its dispatch."""
-        queue = self.queues[request.model.name]
-        queue.remove(request)
-        self.watch(queue.heads())
-        queue.note_dispatched(request)
+        self._take_out(request)
+        self.queues[request.model.name].note_dispatched(request)
         request.move(Trigger.DISPATCHED)
         request.variant = choice.variant
         request.dispatched_at_ns = self.now_ns
@@ -97,10 +99,16 @@ class Roster:
 
     def remove(self, request: Request, reason: Reason, detail: str) -> None:
         """End a waiting request."""
+        self._take_out(request)
+        self.drop(request, reason, detail)
+
+    def _take_out(self, request: Request) -> None:
         queue = self.queues[request.model.name]
         queue.remove(request)
-        self.watch(queue.heads())
-        self.drop(request, reason, detail)
+        if queue:
+            self.watch(queue.heads())
+        else:
+            del self._busy_queues[request.model.name]
 
     def drop(self, request: Request, reason: Reason, detail: str) -> None:
         """End a request that is in no queue (any more) and never ran."""

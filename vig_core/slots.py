@@ -35,7 +35,11 @@ class Claim:
 
 
 class SlotTable:
-    """The slots of one backend."""
+    """
+    The slots of one backend.
+
+    :ivar has_credit: whether a dispatch is possible.
+    """
 
     def __init__(self, slots: int, pipelining_depth: int) -> None:
         """Start with every credit free."""
@@ -43,6 +47,7 @@ class SlotTable:
         self._claims: list[list[Claim]] = [[] for _ in range(slots)]
         self._by_request: dict[int, Claim] = {}
         self._quarantined = 0
+        self.has_credit = True
 
     def __iter__(self) -> Iterator[Claim]:
         """Go through all claims, quarantined ones included."""
@@ -71,13 +76,6 @@ class SlotTable:
     def is_fully_quarantined(self) -> bool:
         """Whether nothing can start until an end is proven."""
         return self._quarantined > 0 and all(map(_is_quarantined, self._claims))
-
-    @property
-    def has_credit(self) -> bool:
-        """Whether a dispatch is possible."""
-        if len(self._by_request) < len(self._claims) and not self._quarantined:
-            return True
-        return any(self._is_open(claims) for claims in self._claims)
 
     def free_at_ns(self, now_ns: int, *, is_optimistic: bool = False) -> list[int]:
         """Predict when each slot that is not quarantined runs dry, in slot order."""
@@ -110,12 +108,14 @@ class SlotTable:
         claim.neighbours = frozenset(running)
         self._claims[slot].append(claim)
         self._by_request[request.request_id] = claim
+        self._recount()
         return claim
 
     def quarantine(self, request_id: int) -> None:
         """Keep the credit of a request whose end is not proven."""
         self._by_request[request_id].is_quarantined = True
         self._quarantined += 1
+        self._recount()
 
     def end(self, request_id: int, *, now_ns: int) -> Claim:
         """Give a credit back: the end is proven."""
@@ -126,7 +126,11 @@ class SlotTable:
         rest.remove(claim)
         if rest and was_first:
             rest[0].begins_at_ns = now_ns
+        self._recount()
         return claim
+
+    def _recount(self) -> None:
+        self.has_credit = any(self._is_open(claims) for claims in self._claims)
 
     def _is_open(self, claims: list[Claim]) -> bool:
         return len(claims) < self._credits and not _is_quarantined(claims)
