@@ -129,6 +129,24 @@ streams:
 """What a node plans with, without a notice."""
 
 
+SECOND_CAMERA = """\
+  rear:
+    topic: /rear/image
+    type: sensor_msgs/msg/Image
+    model: detector
+    input: {tensor: image, encoder: image}
+"""
+"""Another stream to the model of the simple file."""
+
+EXTENSION = """\
+      extension:
+        version: 1
+        consumer_period_ms: 50
+        miss_budget: {max_misses: 2, window_cycles: 100, max_consecutive: 1}
+"""
+"""The optional addition to a contract."""
+
+
 def line_of(text, word, nth=1):
     """Give the number of the line that contains a word for the nth time."""
     hits = [number for number, line in enumerate(text.splitlines(), 1) if word in line]
@@ -174,3 +192,11 @@ def assert_problem(problem, *, line, key, value='', says=()):
     assert str(problem).startswith(place)
     for part in says:
         assert part in problem.reason, f'{part!r} is not in: {problem}'
+
+
+def one_notice(folder, text, *parts, line, **options):
+    """Check that exactly one notice has these parts, and that it names file and line."""
+    notices = load(folder, text, **options).notices
+    found = [one for one in notices if all(part in one for part in parts)]
+    assert len(found) == 1, notices
+    assert found[0].startswith(f'{folder / "vig.yaml"}:{line}: ')

@@ -22,8 +22,6 @@ MAX_SHOWN_VALUE = 60
 _FLOAT = re.compile(r'[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z')
 """Wider than YAML 1.1, for which ``1e-3`` is a text."""
 
-_OCTAL = re.compile(r'[-+]?0[0-7_]*[0-7]\Z')
-
 
 class _Refused(yaml.YAMLError):
     """A construct of YAML that this format does not use."""
@@ -202,7 +200,7 @@ def _scalar(node: yaml.ScalarNode, text: str) -> Any:
     if kind == 'bool':
         return text.lower() in ('yes', 'true', 'on')
     is_number = kind in ('int', 'float') or (node.style is None and _FLOAT.match(text))
-    if not is_number or ':' in text or _OCTAL.match(text):
+    if not is_number or ':' in text:
         return text
     digits = text.replace('_', '').lower()
     try:
