@@ -7,7 +7,8 @@ from typing import TypeVar
 _T = TypeVar('_T')
 
 
-def wait_until(condition: Callable[[], _T], timeout: float = 5.0, what: str | Callable[[], str] = '') -> _T:
+def wait_until(condition: Callable[[], _T], timeout: float = 5.0,
+               what: str | Callable[[], str] = '') -> _T:
     """
     Poll ``condition`` every 5 ms and give its first truthy value.
 

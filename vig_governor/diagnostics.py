@@ -15,9 +15,9 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from vig_core.actions import OverloadState
 from vig_core.events import Stamp
-from vig_core.snapshot import StreamSnapshot, SystemSnapshot
 from vig_core.model import Model, System
 from vig_core.request import Reason
+from vig_core.snapshot import StreamSnapshot, SystemSnapshot
 from vig_core.units import NS_PER_S, text_ms
 
 from vig_governor.intake import Intake

@@ -107,7 +107,8 @@ class Intake:
         self._post(RequestArrived(
             request_id=next(self._numbers), model=binding.model, stream=binding.name,
             key=binding.key, generation_ns=generation_ns, payload_bytes=payload_bytes(message),
-            stamp=kind, stamp_detail=detail), Payload(binding.name, message))
+            stamp=kind, stamp_detail=detail),
+            Payload(binding.name, message, detail if kind is Stamp.CLAMPED else ''))
 
     def _count(self, arrived_at_ns: int, kind: Stamp, detail: str) -> None:
         self.received += 1

@@ -186,6 +186,8 @@ class GovernorNode(LifecycleNode):
         self._tear_down()
         self._log_handler.detach()
         super().destroy_node()
+        # rclpy 9.1.2 does not, and then the node stays in the graph until the process ends.
+        self._state_machine.destroy_when_not_in_use()
 
     @property
     def session(self) -> Session | None:

@@ -16,10 +16,12 @@ class Payload:
 
     :ivar stream: the binding it came through.
     :ivar message: the message by reference; dropped when the request ends.
+    :ivar remark: what is odd about its stamp, said in the status if it does not complete.
     """
 
     stream: str
     message: Any
+    remark: str = ''
 
 
 class Scheduling(Protocol):

@@ -49,16 +49,15 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
 
     :param make_node: called after rclpy is initialised.
     """
-    # Every thread inherits the mask, so that only the one below ever sees these signals.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    signals = SignalPipe()
     rclpy.init(args=list(sys.argv if args is None else args),
                signal_handler_options=SignalHandlerOptions.NO)
     executor = make_executor()
     node = make_node()
     executor.add_node(node)
     stopped: Future[Any] = Future(executor=executor)
-    threading.Thread(target=_await_signals, args=(executor, stopped), name='vig-signals',
-                     daemon=True).start()
+    threading.Thread(target=_await_signals, args=(signals, executor, stopped),
+                     name='vig-signals', daemon=True).start()
     try:
         spin_until(executor, stopped)
         node.trigger_shutdown()
@@ -72,11 +71,38 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _await_signals(executor: Executor, stopped: 'Future[Any]') -> None:
-    signal.sigwait(_SIGNALS)
+class SignalPipe:
+    """
+    Hands signals to a thread that may wait for them.
+
+    Python runs a handler on the main thread only, and that one may be deep in C++ or in a drain.
+    The low-level handler writes the signal's number into a pipe at once, on whatever thread the
+    system chose. (Blocking the signals and ``sigwait`` is no way: numeric libraries start threads
+    when they are imported, before anything could be blocked.)
+    """
+
+    def __init__(self) -> None:
+        """Take over SIGINT and SIGTERM; on the main thread."""
+        self._read_end, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        for number in _SIGNALS:
+            signal.signal(number, _ignore)
+
+    def wait(self) -> int:
+        """Give the number of the next signal."""
+        return os.read(self._read_end, 1)[0]
+
+
+def _ignore(number: int, frame: Any) -> None:
+    """Leave the signal to the thread that waits for it."""
+
+
+def _await_signals(signals: SignalPipe, executor: Executor, stopped: 'Future[Any]') -> None:
+    signals.wait()
     first_s = time.monotonic()
     executor.create_task(stopped.set_result, None)
     while True:
-        number = signal.sigwait(_SIGNALS)
+        number = signals.wait()
         if time.monotonic() - first_s > _ECHO_S:
             os._exit(128 + number)

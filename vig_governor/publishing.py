@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import logging
 from typing import Any
 
@@ -53,6 +53,8 @@ class Publishing:
     def on_terminated(self, action: Terminate, payload: Payload,
                       outputs: tuple[OutputTensor, ...]) -> None:
         """Publish the result, if there is one to publish, and then the status."""
+        if payload.remark and action.reason is not Reason.COMPLETED:
+            action = replace(action, detail=f'{action.detail}; {payload.remark}')
         self.decisions.add(payload.stream, action)
         self._debug(action)
         if action.reason in _FAULTS:

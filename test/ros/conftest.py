@@ -1,6 +1,5 @@
 """Fixtures of the tests with real ROS nodes: one context and one real Triton for all of them."""
 
-import os
 from pathlib import Path
 import sys
 
@@ -9,19 +8,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / 'test')]
 
-# Nothing leaves this host, and two runs at once do not meet.
-os.environ.setdefault('ROS_DOMAIN_ID', str(1 + os.getpid() % 100))
-os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-os.environ['FASTDDS_DEFAULT_PROFILES_FILE'] = str(ROOT / 'config' / 'fastdds_shm.xml')
-os.environ.setdefault('ROS_LOG_DIR', str(ROOT / 'build' / 'ros_log'))
-
 
 def pytest_collection_modifyitems(items):
-    """Mark everything here as needing ROS and a server, so that it can be left out."""
+    """Mark everything here as needing a server too, so that it can be left out."""
     here = Path(__file__).parent
     for item in items:
         if here in Path(item.path).parents:
-            item.add_marker(pytest.mark.ros)
             item.add_marker(pytest.mark.server)
 
 

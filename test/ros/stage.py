@@ -62,7 +62,8 @@ def stream_text(name, topic, model, *, tensor='IMAGE', message_type='sensor_msgs
 def config_text(endpoint, *, models, streams, backend=''):
     """Write a whole vig.yaml."""
     return (f'version: 1\nbackend:\n  grpc_endpoint: "{endpoint}"\n  slots: 1\n'
-            f'  drain_deadline_s: 2\n{backend}models:\n{"".join(models)}streams:\n{"".join(streams)}')
+            f'  drain_deadline_s: 2\n{backend}'
+            f'models:\n{"".join(models)}streams:\n{"".join(streams)}')
 
 
 def image(value=7, *, stamp_ns=None, frame_id='front_optical', width=8, height=6):

@@ -8,6 +8,7 @@ import zlib
 from stage import image
 
 from vig.msg import RequestStatus
+from vig.srv import Explain
 
 from waiting import wait_until
 
@@ -109,7 +110,6 @@ def test_two_frames_of_one_capture_run_once(stage):
 
 
 def test_the_governor_explains_its_last_decisions(stage):
-    from vig.srv import Explain
     results, statuses = stage.one_camera()
     stage.activate()
     stage.camera().publish(image())

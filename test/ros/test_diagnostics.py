@@ -1,0 +1,178 @@
+"""What ``/diagnostics`` says when a stream is silent for a reason that somebody can mend."""
+
+import rclpy
+from rclpy.qos import QoSProfile, QoSReliabilityPolicy
+
+from sensor_msgs.msg import CompressedImage, Image
+
+from stage import image
+
+from vig.msg import RequestStatus
+
+from waiting import wait_until
+
+OK, WARN, ERROR = b'\x00', b'\x01', b'\x02'
+
+
+def test_zero_stamps_are_refused_named_and_both_remedies_said(stage):
+    """S01: five messages, none runs, one log line, diagnostics ERROR."""
+    results, statuses = stage.one_camera()
+    stage.activate()
+    camera = stage.camera()
+    for count in range(1, 6):
+        camera.publish(image(stamp_ns=0))
+        statuses.wait_for(count)
+    assert {status.reason for status in statuses.messages} == {RequestStatus.INVALID_STAMP}
+    entry = stage.entry('stream front', ERROR, 'bad_stamp: arrival')
+    assert 'time_source: arrival' in entry.message and 'streams.front' in entry.message
+    assert not results.messages
+
+
+def test_zero_stamps_run_as_captured_on_arrival_if_the_stream_says_so(stage):
+    results, statuses = stage.one_camera(stream_extra='bad_stamp: arrival')
+    stage.activate()
+    camera = stage.camera()
+    for count in range(1, 4):
+        camera.publish(image(stamp_ns=0))
+        results.wait_for(count)
+    assert {status.reason for status in statuses.messages} == {RequestStatus.COMPLETED}
+    assert results.messages[0].header.stamp.sec == 0
+
+
+def test_a_camera_that_is_slightly_ahead_runs_and_is_warned_of_with_the_offset(stage):
+    _, statuses = stage.one_camera(stream_extra='max_clock_skew_ms: 60000')
+    stage.activate()
+    stamp_ns = stage.node.get_clock().now().nanoseconds + 30 * 10**9
+    stage.camera().publish(image(stamp_ns=stamp_ns))
+    assert statuses.wait_for(1)[0].reason == RequestStatus.COMPLETED
+    stage.entry('stream front', WARN, ' s ahead of ROS time')
+
+
+def test_a_stream_without_data_yet_is_no_error(stage):
+    stage.one_camera()
+    stage.activate()
+    stage.entry('stream front', OK, 'no message yet')
+    stage.entry('backend', OK, 'triton 2.51')
+    stage.entry('governor', OK, 'active')
+
+
+def test_a_best_effort_camera_is_received_by_default(stage):
+    """Q01: the default subscription is best effort."""
+    results, _ = stage.one_camera()
+    stage.activate()
+    stage.camera(reliable=False).publish(image())
+    results.wait_for(1)
+
+
+def test_a_reliability_that_does_not_match_is_an_error_within_two_seconds(stage):
+    """Q01: RELIABLE asked for by an override, BEST_EFFORT offered."""
+    from stage import config_text, model_text, stream_text
+    path = stage.write(config_text(stage.endpoint, models=[model_text('detector', 'echo')],
+                                   streams=[stream_text('front', '/cam', 'detector')]))
+    stage.governor(path, **{'qos_overrides./cam.subscription.reliability': 'reliable'})
+    stage.activate()
+    quality = QoSProfile(depth=1, reliability=QoSReliabilityPolicy.BEST_EFFORT)
+    stage.client.create_publisher(Image, '/cam', quality)
+    entry = stage.entry('stream front', ERROR, 'RELIABILITY', timeout=4)
+    assert 'qos_overrides./cam.subscription' in entry.message
+
+
+def test_a_publisher_of_another_type_is_named(stage):
+    stage.one_camera()
+    stage.activate()
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    stranger = rclpy.create_node('stranger', context=context)
+    try:
+        stranger.create_publisher(CompressedImage, '/cam', 1)
+        stage.entry('stream front', ERROR,
+                    '/cam is published as sensor_msgs/msg/CompressedImage, '
+                    'but streams.front.type is sensor_msgs/msg/Image')
+    finally:
+        stranger.destroy_node()
+        context.try_shutdown()
+
+
+def test_a_camera_that_falls_silent_becomes_an_error(stage):
+    """D03, D01: silent for three expected periods and a second."""
+    _, statuses = stage.one_camera()
+    stage.activate()
+    camera = stage.camera()
+    for count in range(1, 4):
+        camera.publish(image())
+        statuses.wait_for(count)
+    stage.entry('stream front', ERROR, 'no message for', timeout=5)
+
+
+def test_old_frames_warn_although_the_rate_is_fine(stage):
+    """R05: age is its own diagnostic."""
+    _, statuses = stage.one_camera(max_age_ms=500, deadline_ms=200)
+    stage.activate()
+    camera = stage.camera()
+    for count in range(1, 4):
+        stamp_ns = stage.node.get_clock().now().nanoseconds - 10**9
+        camera.publish(image(stamp_ns=stamp_ns))
+        statuses.wait_for(count)
+    assert {status.reason for status in statuses.messages} == {RequestStatus.STALE}
+    stage.entry('stream front', WARN, 'older than max_age')
+
+
+def test_a_model_that_is_slower_than_max_age_is_said_to_fit_nothing(stage):
+    """R03: diagnostics ERROR before and while every frame ends stale."""
+    _, statuses = stage.one_camera(runtime_ms=2400, max_age_ms=1000, deadline_ms=1000)
+    stage.activate()
+    camera = stage.camera()
+    for count in range(1, 6):
+        camera.publish(image())
+        statuses.wait_for(count)
+    assert {status.reason for status in statuses.messages} == {RequestStatus.STALE}
+    stage.entry('stream front', ERROR, 'no variant fits')
+
+
+def test_a_bag_without_simulated_time_gets_a_hint(stage):
+    """C01, S03: an old stamp ends stale and the detail says what it looks like."""
+    _, statuses = stage.one_camera()
+    stage.activate()
+    camera = stage.camera()
+    now_ns = stage.node.get_clock().now().nanoseconds
+    camera.publish(image(stamp_ns=now_ns - 2 * 365 * 86400 * 10**9))
+    statuses.wait_for(1)
+    camera.publish(image(stamp_ns=312_400_000_000))
+    statuses.wait_for(2)
+    assert {status.reason for status in statuses.messages} == {RequestStatus.STALE}
+    assert 'use_sim_time' in statuses.messages[0].detail
+    assert 'time since boot' in statuses.messages[1].detail
+
+
+def test_a_failing_server_is_an_error_that_quotes_it(stage):
+    _, statuses = stage.one_camera(backend_model='failing', runtime_ms=10)
+    stage.activate()
+    stage.camera().publish(image(255))
+    statuses.wait_for(1)
+    stage.entry('stream front', ERROR, 'the image asked for an error')
+
+
+def test_a_server_that_hangs_holds_the_slot_and_says_not_ready(stage, triton):
+    """T08, T03: timeout for the client, the slot stays taken until the answer proves the end."""
+    from stage import config_text, model_text, stream_text
+    path = stage.write(config_text(
+        stage.endpoint, models=[model_text('detector', 'echo')],
+        streams=[stream_text('front', '/cam', 'detector')],
+        backend='  inference_timeout_ms: 300\n'))
+    stage.governor(path)
+    results, statuses = stage.outputs('/cam')
+    stage.activate()
+    camera = stage.camera()
+    triton.pause()
+    try:
+        camera.publish(image())
+        assert statuses.wait_for(1)[0].reason == RequestStatus.BACKEND_TIMEOUT
+        assert statuses.messages[0].holds_input
+        stage.entry('backend', ERROR, '1 of 1 slots are held')
+        wait_until(lambda: stage.status.messages and not stage.status.messages[-1].ready)
+    finally:
+        triton.resume()
+    stage.entry('backend', OK, '0 of 1 slots busy')
+    assert not results.messages
+    camera.publish(image())
+    results.wait_for(1)
