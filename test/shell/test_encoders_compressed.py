@@ -129,6 +129,8 @@ def test_a_jpeg_that_claims_too_many_pixels_is_refused_before_decoding(encode, m
     (b'\xff\xd8\xff', 'no frame header'),
     (b'\xff\xd8' + b'\xff' * 100_000, 'no frame header'),
     (b'\xff\xd8' + b'\xff\xe0\x00\x00' * 100, 'no frame header'),
+    (b'\xff\xd8' + b'\xff\xe0\x00\x02' * 5000 + written('.jpg', gradient(8, 8))[2:],
+     'no frame header'),
     (written('.jpg', gradient(64, 48))[:100], 'no frame header'),
     (b'\x89PNG\r\n\x1a\n\x00', 'inside its header'),
     (png_claiming(4, 4)[:40], 'damaged'),

@@ -211,6 +211,8 @@ def test_depth_in_metres_keeps_its_holes(encode):
     np.testing.assert_array_equal(tensor[..., 0], np.array([[1.5, np.nan], [np.inf, 0.0]]))
     tensor = encode(image('32FC1', 2, 2, data), dtype='UINT16', color='GRAY', scale=1000.0)
     assert tensor[..., 0].tolist() == [[1500, 0], [65535, 0]]
+    tensor = encode(image('32FC1', 2, 2, data), dtype='INT32', color='GRAY', scale=1000.0)
+    assert tensor[..., 0].tolist() == [[1500, 0], [2**31 - 1, 0]]
 
 
 def test_depth_is_resized_to_the_nearest_pixel(encode):

@@ -51,6 +51,12 @@ def test_an_open_number_of_points_drops_the_invalid_ones(encode, order):
     assert encode(message, (-1, -1, 3)).tolist() == [[[1, 2, 3], [-1, -2, -3]]]
 
 
+@pytest.mark.parametrize('hole', [(NAN, 0.0, 0.0, 0), (0.0, float('inf'), 0.0, 0),
+                                  (0.0, 0.0, -float('inf'), 0)])
+def test_one_coordinate_that_is_not_finite_drops_the_point(encode, hole):
+    assert encode(cloud([hole, (1.0, 2.0, 3.0, 0)]), (-1, 3)).tolist() == [[1, 2, 3]]
+
+
 def test_a_fixed_number_of_points_keeps_them_all_in_order(encode):
     np.testing.assert_array_equal(
         encode(cloud(), (1, 3, 3)), [[[1, 2, 3], [NAN, 5, 6], [-1, -2, -3]]])
