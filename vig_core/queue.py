@@ -13,7 +13,7 @@ Rules:
   ``reject_oldest_non_protected`` and the class allows it, the one that waits longest.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vig_core.contract import Criticality, Overflow, QueuePolicy
@@ -34,7 +34,12 @@ class Ended:
 
 
 class WaitingQueue:
-    """The waiting requests of one model."""
+    """
+    The waiting requests of one model.
+
+    :ivar head: the request that may start next: of the key whose turn it is, or the front of
+        the line; ``None`` while nothing waits.
+    """
 
     def __init__(self, model: Model) -> None:
         """Start empty."""
@@ -44,6 +49,7 @@ class WaitingQueue:
         self._turns: dict[str, int] = {}
         self._turn = 0
         self._is_latest = model.policy.is_latest
+        self.head: Request | None = None
 
     def __len__(self) -> int:
         """Count the waiting requests."""
@@ -52,14 +58,6 @@ class WaitingQueue:
     def __iter__(self) -> Iterator[Request]:
         """Go through all waiting requests, oldest place first."""
         return iter(self._waiting.values())
-
-    def heads(self) -> Iterable[Request]:
-        """Name the request that may start now: the key whose turn it is, or the front."""
-        if self._is_latest and len(self._waiting) > 1:
-            return (min(self._waiting.values(), key=self._place_in_turn),)
-        for request in self._waiting.values():
-            return (request,)
-        return ()
 
     def supersession_key(self, key: str) -> str:
         """Name what 'the same stream' means under this model's policy."""
@@ -74,16 +72,14 @@ class WaitingQueue:
 
     def offer(self, request: Request) -> Ended | None:
         """Let a request wait; name the request that ends for it, which may be itself."""
-        if self._is_latest:
-            return self._offer_latest(request)
-        ended = self._make_room(request)
-        if ended is None or ended.request is not request:
-            self._waiting[request.request_id] = request
+        ended = self._offer_latest(request) if self._is_latest else self._append(request)
+        self._find_head()
         return ended
 
     def remove(self, request: Request) -> None:
         """Take a request out: it starts or ends."""
         del self._waiting[self._place(request)]
+        self._find_head()
 
     def note_dispatched(self, request: Request) -> None:
         """Remember the newest capture that was started for a key."""
@@ -97,11 +93,26 @@ class WaitingQueue:
         if len(newest) > MAX_REMEMBERED_KEYS:
             oldest = min(newest, key=newest.__getitem__)
             del newest[oldest], self._turns[oldest]
+        self._find_head()
 
     def forget_dispatched(self) -> None:
         """Captures from before now no longer compare with those to come."""
         self._newest_dispatched_ns.clear()
         self._turns.clear()
+        self._find_head()
+
+    def _append(self, request: Request) -> Ended | None:
+        ended = self._make_room(request)
+        if ended is None or ended.request is not request:
+            self._waiting[request.request_id] = request
+        return ended
+
+    def _find_head(self) -> None:
+        waiting = self._waiting.values()
+        if self._is_latest and len(waiting) > 1:
+            self.head = min(waiting, key=self._place_in_turn)
+        else:
+            self.head = next(iter(waiting), None)
 
     def _place_in_turn(self, request: Request) -> tuple[int, int, int]:
         turn = self._turns.get(self.supersession_key(request.key), 0)

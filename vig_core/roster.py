@@ -45,7 +45,7 @@ class Roster:
 
     def heads(self) -> list[Request]:
         """List the next candidates of all queues."""
-        return [request for queue in self._busy_queues.values() for request in queue.heads()]
+        return [queue.head for queue in self._busy_queues.values() if queue.head is not None]
 
     def watch(self, requests: Iterable[Request]) -> None:
         """Remember when the first of these becomes useless; too early only costs a look."""
@@ -71,7 +71,7 @@ class Roster:
         self.watch((request,))
         queue = self.queues[request.model.name]
         ended: Ended | None = queue.offer(request)
-        if queue:
+        if queue.head is not None:
             self._busy_queues[request.model.name] = queue
         if ended is not None:
             self.drop(ended.request, ended.reason, ended.detail)
@@ -105,8 +105,8 @@ class Roster:
     def _take_out(self, request: Request) -> None:
         queue = self.queues[request.model.name]
         queue.remove(request)
-        if queue:
-            self.watch(queue.heads())
+        if queue.head is not None:
+            self.watch((queue.head,))
         else:
             del self._busy_queues[request.model.name]
 

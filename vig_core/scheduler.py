@@ -134,14 +134,14 @@ class Scheduler:
 
     def _time_out(self, before_ns: int) -> None:
         limit_ns = before_ns - self._system.inference_timeout_ns
-        for claim in list(self._roster.slots):
-            request = claim.request
-            if (request.state is State.RUNNING and request.dispatched_at_ns is not None
-                    and request.dispatched_at_ns < limit_ns):
-                self._roster.give_up(
-                    request, Reason.BACKEND_TIMEOUT,
-                    f'no answer within {text_ms(self._system.inference_timeout_ns)}; '
-                    'its slot stays taken until an end is proven')
+        late = [claim.request for claim in self._roster.slots if not claim.is_quarantined
+                and claim.request.dispatched_at_ns is not None
+                and claim.request.dispatched_at_ns < limit_ns]
+        for request in late:
+            self._roster.give_up(
+                request, Reason.BACKEND_TIMEOUT,
+                f'no answer within {text_ms(self._system.inference_timeout_ns)}; '
+                'its slot stays taken until an end is proven')
 
     # ---- events ----
 

@@ -130,14 +130,24 @@ class SlotTable:
         return claim
 
     def _recount(self) -> None:
-        self.has_credit = any(self._is_open(claims) for claims in self._claims)
+        self.has_credit = False
+        for claims in self._claims:
+            if self._is_open(claims):
+                self.has_credit = True
+                return
 
     def _is_open(self, claims: list[Claim]) -> bool:
-        return len(claims) < self._credits and not _is_quarantined(claims)
+        return len(claims) < self._credits and not (
+            self._quarantined and _is_quarantined(claims))
 
     def _best(self, now_ns: int) -> int:
-        return min((slot for slot, claims in enumerate(self._claims) if self._is_open(claims)),
-                   key=lambda slot: (self._dry_at_ns(self._claims[slot], now_ns, False), slot))
+        best, best_ns = -1, 0
+        for slot, claims in enumerate(self._claims):
+            if self._is_open(claims):
+                dry_ns = self._dry_at_ns(claims, now_ns, False)
+                if best < 0 or dry_ns < best_ns:
+                    best, best_ns = slot, dry_ns
+        return best
 
     @staticmethod
     def _dry_at_ns(claims: list[Claim], now_ns: int, is_optimistic: bool) -> int:
