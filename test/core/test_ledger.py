@@ -1,0 +1,119 @@
+"""Counters, ages, idle time: what the governor says about itself."""
+
+from making import request
+import pytest
+from vig_core.events import BackendCompleted, DrainStarted
+from vig_core.request import Reason, State, TRANSITIONS, Trigger
+from vig_core.units import ms
+from virtual_server import arrive, model, system, VirtualServer
+from witness import Witness
+
+
+def stream(snapshot, name):
+    """One stream of a snapshot."""
+    return next(each for each in snapshot.streams if each.stream == name)
+
+
+def test_accepted_is_ended_plus_waiting_plus_running_for_every_stream():
+    done = VirtualServer(
+        system(model('m', 'fifo', capacity=2, p50=20), model('n', p50=20)),
+        lambda _: ms(20),
+        [arrive(0, 'm', 0, stream='a'), arrive(1, 'm', 1, stream='b'),
+         arrive(2, 'm', 2, stream='b'), arrive(3, 'm', 3, stream='a'),
+         arrive(4, 'n', 4), arrive(5, 'n', 5)]).run(ms(10))
+    snapshot = done.witness.scheduler.snapshot(now_ns=ms(10))
+    a, b, n = (stream(snapshot, name) for name in 'abn')
+    assert (a.received, a.running, a.waiting, a.counts[Reason.CAPACITY]) == (2, 1, 0, 1)
+    assert (b.received, b.running, b.waiting) == (2, 0, 2)
+    assert (n.received, n.waiting, n.counts[Reason.SUPERSEDED]) == (2, 1, 1)
+
+
+def test_a_deadline_is_met_only_by_a_result_that_is_delivered_in_time():
+    done = VirtualServer(
+        system(model('m', p50=20, deadline=30, max_age=60)),
+        lambda dispatch: ms({0: 30, 1: 31, 2: 70}[dispatch.request_id]),
+        [arrive(0, 'm', 0), arrive(1, 'm', 100), arrive(2, 'm', 200)]).run()
+    assert [done.end_of(number)[1].is_deadline_met for number in range(3)] == [
+        True, False, False]
+    snapshot = done.witness.scheduler.snapshot(now_ns=ms(300))
+    assert stream(snapshot, 'm').deadline_misses == 1
+    assert snapshot.stale_compute_ns == ms(70)
+
+
+def test_ages_are_from_capture_to_delivery():
+    done = VirtualServer(
+        system(model('m', p50=20)), lambda _: ms(20),
+        [arrive(number, 'm', 100 * number, 100 * number - 1 - number)
+         for number in range(20)]).run()
+    snapshot = stream(done.witness.scheduler.snapshot(now_ns=ms(2000)), 'm')
+    assert snapshot.age_p50_ns == ms(30)
+    assert snapshot.age_p95_ns == ms(39)
+    assert snapshot.last_result_age_ns == ms(2000 - 1880)
+
+
+def test_waiting_and_backend_time_are_reported_apart():
+    done = VirtualServer(system(model('m', 'fifo', capacity=2, p50=20)), lambda _: ms(20),
+                         [arrive(0, 'm', 0), arrive(1, 'm', 5)]).run()
+    second = done.end_of(1)[1]
+    assert (second.queue_wait_ns, second.backend_ns, second.age_ns) == (ms(15), ms(20), ms(35))
+
+
+def test_deliberate_idle_time_is_counted_from_the_veto_to_the_start():
+    s = system(model('cam', criticality='protected', p50=30, deadline=60, max_age=60, period=100),
+               model('low', 'fifo', criticality='best_effort', p50=60))
+    done = VirtualServer(s, {'cam_main': ms(30), 'low_main': ms(60)}, [
+        arrive(0, 'cam', 0), arrive(1, 'low', 75), arrive(2, 'cam', 100)]).run(ms(150))
+    snapshot = done.witness.scheduler.snapshot(now_ns=ms(150))
+    assert snapshot.deliberate_idle_ns == ms(25)
+    assert snapshot.deferred_for_protected == 1
+    assert stream(snapshot, 'low').deferred == 1
+
+
+def test_idle_time_without_work_is_not_deliberate():
+    done = VirtualServer(system(model('m', p50=20)), lambda _: ms(20),
+                         [arrive(0, 'm', 0), arrive(1, 'm', 500)]).run()
+    assert done.witness.scheduler.snapshot(now_ns=ms(600)).deliberate_idle_ns == 0
+
+
+def test_cycles_of_a_named_stream_are_counted_from_the_start_and_of_others_from_arrival():
+    s = system(model('m', p50=1, max_age=1000, consumer_period_ns=ms(10)),
+               streams={'named': 'm'})
+    witness = Witness(s, 0)
+    at_ns, event = arrive(0, 'm', 50, stream='other')
+    witness.handle(event, at_ns)
+    witness.handle(BackendCompleted(0), ms(51))
+    witness.handle(DrainStarted(), ms(100))
+    snapshot = witness.scheduler.snapshot(now_ns=ms(100))
+    assert (stream(snapshot, 'named').judged_cycles, stream(snapshot, 'named').covered_cycles) == (
+        9, 0)
+    assert (stream(snapshot, 'other').judged_cycles, stream(snapshot, 'other').covered_cycles) == (
+        4, 4)
+
+
+def test_a_system_is_ready_unless_every_slot_waits_for_a_proof():
+    done = VirtualServer(
+        system(model('m', 'fifo', capacity=4, p50=20), slots=2, inference_timeout_ns=ms(50)),
+        lambda _: ms(20), [arrive(0, 'm', 0), arrive(1, 'm', 10)], lost=[0, 1]).run(ms(55))
+    assert done.witness.scheduler.snapshot(now_ns=ms(55)).is_ready
+    done.run(ms(65))
+    snapshot = done.witness.scheduler.snapshot(now_ns=ms(65))
+    assert (snapshot.is_ready, snapshot.slots_quarantined) == (False, 2)
+
+
+@pytest.mark.parametrize('state', State)
+@pytest.mark.parametrize('trigger', Trigger)
+def test_a_request_takes_only_the_steps_of_the_table(state, trigger):
+    each = request(1, model('m'))
+    each.state = state
+    if (state, trigger) in TRANSITIONS:
+        each.move(trigger)
+        assert each.state is TRANSITIONS[state, trigger]
+        return
+    with pytest.raises(KeyError):
+        each.move(trigger)
+    assert each.state is state
+
+
+def test_the_table_leads_every_request_to_its_end_and_never_back():
+    assert not any(before is State.ENDED for before, _ in TRANSITIONS)
+    assert not any(after is State.WAITING for after in TRANSITIONS.values())

@@ -1,0 +1,104 @@
+"""Stage C, second half: a veto only where the candidate is the cause."""
+
+from hypothesis import given, settings, strategies as st
+import pytest
+from vig_core.lookahead import Reservation, veto
+
+
+def place(arrival, planned, deadline, stream='cam', changes=10_000, moving=False):
+    """A reservation in plain numbers."""
+    return Reservation(stream, arrival, planned, deadline, moving, changes)
+
+
+@pytest.mark.parametrize('planned, late', [(40, None), (41, 1), (90, 50)])
+def test_the_candidate_may_end_where_the_frame_still_meets_its_deadline(planned, late):
+    found = veto([place(100, 30, 160)], [90], planned, 90)
+    assert (None if found is None else found.late_ns) == late
+
+
+def test_nothing_expected_vetoes_nothing():
+    assert veto([], [0], 10**9, 0) is None
+
+
+def test_a_frame_that_is_late_anyway_vetoes_nothing():
+    assert veto([place(100, 30, 129)], [90], 500, 90) is None
+    assert veto([place(100, 30, 160)], [131], 500, 90) is None
+
+
+def test_reservations_add_up():
+    first, second = place(100, 30, 160, 'a'), place(100, 30, 165, 'b')
+    assert veto([first], [90], 20, 90) is None
+    assert veto([second], [90], 20, 90) is None
+    found = veto([first, second], [90], 20, 90)
+    assert (found.victim, found.late_ns) == (second, 5)
+
+
+def test_a_second_slot_serves_the_frame():
+    frame = place(100, 30, 131)
+    assert veto([frame], [90], 500, 90) is not None
+    assert veto([frame], [90, 95], 500, 90) is None
+    assert veto([frame], [90, 102], 500, 90) is not None
+
+
+def test_frames_that_fit_together_on_two_slots_are_served_by_both():
+    frames = [place(100, 30, 131, 'a'), place(100, 30, 131, 'b')]
+    assert veto(frames, [90, 90], 5, 90) is None
+    assert veto(frames, [90, 90], 20, 90).victim.stream == 'b'
+
+
+def test_a_veto_names_the_first_instant_at_which_time_alone_changes_something():
+    assert veto([place(100, 30, 160, changes=101)], [75], 60, 75).until_ns == 101
+    assert veto([place(100, 30, 160, changes=101)], [80], 60, 75).until_ns == 80
+
+
+def full_simulation(reservations, free, planned):
+    """First reservation that is in time without the candidate and late with it."""
+    def finishes(slots):
+        slots, out = list(slots), []
+        for each in reservations:
+            slot = slots.index(min(slots))
+            slots[slot] = max(slots[slot], each.arrival_ns) + each.planned_ns
+            out.append(slots[slot])
+        return out
+    alone = finishes(free)
+    beside = finishes([free[0] + planned, *free[1:]])
+    for each, alone_ns, beside_ns in zip(reservations, alone, beside):
+        if alone_ns <= each.deadline_ns < beside_ns:
+            return each, beside_ns - each.deadline_ns
+    return None
+
+
+small = st.integers(0, 40)
+reserved = st.lists(st.tuples(small, st.integers(1, 15), st.integers(0, 25)), max_size=7)
+
+
+@settings(max_examples=400)
+@given(reserved, st.lists(small, min_size=1, max_size=3), st.integers(1, 60))
+def test_stopping_early_finds_what_the_full_simulation_finds(raw, free, planned):
+    reservations = [place(arrival, runtime, arrival + runtime + slack, stream=str(number))
+                    for number, (arrival, runtime, slack) in enumerate(sorted(raw))]
+    free = [min(free), *sorted(free)[1:]]
+    found = veto(iter(reservations), free, planned, 0)
+    expected = full_simulation(reservations, free, planned)
+    assert (None if found is None else (found.victim, found.late_ns)) == expected
+
+
+@settings(max_examples=400)
+@given(reserved, small, st.integers(1, 60))
+def test_on_one_slot_the_verdict_is_one_latest_end_for_the_candidate(raw, free, planned):
+    """Whoever ends before a limit passes, whoever ends after it does not: it is monotone."""
+    reservations = [place(arrival, runtime, arrival + runtime + slack)
+                    for arrival, runtime, slack in sorted(raw)]
+    verdicts = [veto(iter(reservations), [free], length, 0) is not None
+                for length in range(1, planned + 1)]
+    assert verdicts == sorted(verdicts)
+    limit = 1 << 62
+    finishes, at = [], free
+    for each in reservations:
+        at = max(at, each.arrival_ns) + each.planned_ns
+        finishes.append(at)
+    for each, alone_ns in zip(reversed(reservations), reversed(finishes)):
+        if alone_ns <= each.deadline_ns:
+            limit = min(limit, each.deadline_ns)
+        limit -= each.planned_ns
+    assert verdicts == [free + length > limit for length in range(1, planned + 1)]

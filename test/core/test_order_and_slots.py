@@ -1,0 +1,105 @@
+"""Who goes first, and the credits on the slots."""
+
+from itertools import permutations
+
+from making import request
+import pytest
+from vig_core.order import ranked
+from vig_core.slots import SlotTable
+from vig_core.units import ms
+from virtual_server import model
+
+
+def test_class_then_deadline_then_capture_then_arrival():
+    low = model('low', criticality='best_effort', deadline=1)
+    high = model('high', criticality='high', deadline=900)
+    near, far = model('near', deadline=50), model('far', deadline=60)
+    expected = [request(1, high, 20), request(7, near, 0), request(8, far, -5),
+                request(9, near, 5), request(10, near, 5), request(2, low, 0)]
+    for mixed in permutations(expected):
+        assert ranked(list(mixed)) == expected
+        assert ranked(list(mixed), lambda _: True) == expected
+
+
+def test_urgency_ranks_within_a_class_and_never_above_it():
+    high, normal = model('high', criticality='high'), model('normal', deadline=1)
+    calm, urgent = request(1, normal, 0), request(2, normal, 50)
+    vip = request(3, high, 100)
+
+    assert ranked([urgent, calm, vip]) == [vip, calm, urgent]
+    assert ranked([calm, urgent, vip], lambda each: each is urgent) == [vip, urgent, calm]
+
+
+def take(table, number, now=0.0, planned=20.0, optimistic=10.0):
+    """Dispatch a request onto the table; times in milliseconds."""
+    each = request(number, model(f'm{number}'))
+    each.variant = each.model.variants[0]
+    return table.take(each, now_ns=ms(now), planned_ns=ms(planned), optimistic_ns=ms(optimistic))
+
+
+@pytest.mark.parametrize('slots, depth', [(1, 0), (1, 2), (3, 0), (2, 1)])
+def test_there_are_as_many_credits_as_slots_times_one_plus_depth(slots, depth):
+    table = SlotTable(slots, depth)
+    for number in range(slots * (1 + depth)):
+        assert table.has_credit
+        take(table, number)
+    assert not table.has_credit
+    table.end(0, now_ns=ms(5))
+    assert table.has_credit
+
+
+def test_a_dispatch_takes_the_slot_that_is_free_first():
+    table = SlotTable(2, 1)
+    assert [take(table, 0, planned=30).slot, take(table, 1, planned=20).slot,
+            take(table, 2, planned=20).slot, take(table, 3).slot] == [0, 1, 1, 0]
+
+
+def test_what_is_pipelined_begins_when_what_it_follows_has_ended():
+    table = SlotTable(1, 1)
+    take(table, 0)
+    second = take(table, 1)
+    assert second.begins_at_ns == ms(20)
+    assert table.free_at_ns(ms(5)) == [ms(40)]
+    assert table.free_at_ns(ms(5), is_optimistic=True) == [ms(20)]
+    table.end(0, now_ns=ms(12))
+    assert second.begins_at_ns == ms(12)
+    assert table.free_at_ns(ms(12)) == [ms(32)]
+
+
+def test_an_overrun_is_free_now_at_the_earliest():
+    table = SlotTable(1, 0)
+    take(table, 0)
+    assert table.earliest_start_ns(ms(4)) == ms(10)
+    assert table.earliest_start_ns(ms(55)) == ms(55)
+    assert table.free_at_ns(ms(55)) == [ms(55)]
+
+
+def test_a_quarantined_slot_takes_nothing_until_its_end():
+    table = SlotTable(2, 1)
+    take(table, 0)
+    table.quarantine(0)
+    assert (table.busy, table.quarantined, table.is_fully_quarantined) == (1, 1, False)
+    assert [take(table, number).slot for number in (1, 2)] == [1, 1]
+    assert not table.has_credit
+    table.quarantine(1)
+    assert table.is_fully_quarantined
+    table.end(0, now_ns=ms(1))
+    assert table.has_credit
+    assert not table.is_fully_quarantined
+
+
+def test_where_everything_is_quarantined_the_next_start_is_assumed_now():
+    table = SlotTable(1, 0)
+    take(table, 0)
+    table.quarantine(0)
+    assert table.earliest_start_ns(ms(77)) == ms(77)
+
+
+def test_neighbours_are_all_that_ran_at_the_same_time_at_any_moment():
+    table = SlotTable(2, 0)
+    first = take(table, 0)
+    take(table, 1)
+    table.end(1, now_ns=ms(1))
+    third = take(table, 2)
+    assert first.neighbours == {'m1_main', 'm2_main'}
+    assert third.neighbours == {'m0_main'}
