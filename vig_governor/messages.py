@@ -83,7 +83,7 @@ def header_of(message: Any) -> Header:
 
 def payload_bytes(message: Any) -> int:
     """Say how many bytes the message's bulk field ``data`` has; 0 where there is none."""
-    data = getattr(message, 'data', None)
+    data: Any = getattr(message, 'data', None)
     try:
         return len(data) * getattr(data, 'itemsize', 1)
     except TypeError:

@@ -8,7 +8,6 @@ only then lets the publishers go inactive. Each undoes what it made when it fail
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 import itertools
 import sys
@@ -31,11 +30,11 @@ from vig_core.errors import VigError
 from vig_core.units import NS_PER_S
 
 from vig_governor import messages, qos
-from vig_governor.assembly import assemble, Assembly
+from vig_governor.assembly import assemble
 from vig_governor.backend.base import BackendUnavailable
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.clock import SteadyClock
-from vig_governor.config import Config, load_config, StreamBinding
+from vig_governor.config import load_config, StreamBinding
 from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.logs import RosLogHandler
 from vig_governor.parameters import declare_parameters, parameter
@@ -43,7 +42,7 @@ from vig_governor.process import run
 from vig_governor.publishing import StreamOutputs
 from vig_governor.reports import Reports
 from vig_governor.services import cancel, explain
-from vig_governor.session import Session
+from vig_governor.session import Governed, Session
 from vig_governor.transitions import transition
 
 AUTOSTART_RETRY_S = 2.0
@@ -52,22 +51,6 @@ FLUSH_NS = NS_PER_S
 
 class CannotStart(VigError):
     """The node's own parameters or topics are not usable; says which and what would be."""
-
-
-@dataclass(slots=True)
-class Governed:
-    """
-    What ``configure`` made.
-
-    :ivar topics: resolved input topic of each stream.
-    """
-
-    config: Config
-    assembly: Assembly
-    backend: TritonBackend
-    classes: dict[str, type[Any]]
-    outputs: dict[str, StreamOutputs] = field(default_factory=dict)
-    topics: dict[str, str] = field(default_factory=dict)
 
 
 class GovernorNode(LifecycleNode):
@@ -137,9 +120,8 @@ class GovernorNode(LifecycleNode):
             super().on_activate(state)
             made.callback(super().on_deactivate, state)
             session = Session(
-                governed.config, governed.assembly, governed.backend, governed.outputs,
-                clock=self._steady, ros_now_ns=self._ros_now_ns, numbers=self._numbers,
-                on_overload=self._reports.publish_status,
+                governed, clock=self._steady, ros_now_ns=self._ros_now_ns,
+                numbers=self._numbers, on_overload=self._reports.publish_status,
                 logs_decisions=parameter(self, 'log_decisions'))
             made.callback(session.close)
             made.callback(self._flush)
@@ -228,7 +210,12 @@ class GovernorNode(LifecycleNode):
     # ---- topics ----
 
     def _resolve_topics(self, governed: Governed) -> None:
-        """Resolve every input; two streams on one topic would share their output topics."""
+        """
+        Resolve every input topic; the outputs hang below the resolved name.
+
+        So remapping an input moves its outputs, and an output can still be remapped by itself.
+        Two streams on one topic would share their outputs.
+        """
         taken: dict[str, str] = {}
         for binding in governed.config.streams:
             topic = self._checked(binding, binding.topic, self.resolve_topic_name)

@@ -51,9 +51,11 @@ def overridable() -> QoSOverridingOptions:
 
 def refused_override(topic: str, error: Exception) -> QosError:
     """Turn one of ``OVERRIDE_FAULTS`` into a sentence for the operator."""
-    return QosError(
-        f'topic {topic} cannot be opened: {error}; check its parameters '
-        f'qos_overrides.{topic}.<publisher|subscription>.<history|depth|reliability|durability>')
+    hint = ''
+    if 'qos' in str(error).lower():
+        hint = (f'; check the parameters qos_overrides.{topic}.<publisher|subscription>.'
+                '<history|depth|reliability|durability>')
+    return QosError(f'topic {topic} cannot be opened: {error}{hint}')
 
 
 def describe(qos: Any) -> str:

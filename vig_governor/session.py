@@ -1,6 +1,7 @@
 """The time between activation and deactivation: one scheduler, its actor, its ways in and out."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 import itertools
 import logging
 from typing import Any
@@ -23,6 +24,24 @@ from vig_governor.publishing import Publishing, StreamOutputs
 _log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class Governed:
+    """
+    What ``configure`` made.
+
+    :ivar classes: message type of each stream.
+    :ivar outputs: publishers of each stream.
+    :ivar topics: resolved input topic of each stream.
+    """
+
+    config: Config
+    assembly: Assembly
+    backend: Backend
+    classes: Mapping[str, type[Any]]
+    outputs: dict[str, StreamOutputs] = field(default_factory=dict)
+    topics: dict[str, str] = field(default_factory=dict)
+
+
 class Session:
     """
     Everything that exists only while the node is active; ends with ``close``.
@@ -31,18 +50,18 @@ class Session:
         earlier session means nothing to this one.
     """
 
-    def __init__(self, config: Config, assembly: Assembly, backend: Backend,
-                 outputs: Mapping[str, StreamOutputs], *, clock: Clock,
-                 ros_now_ns: Callable[[], int], numbers: 'itertools.count[int]',
-                 on_overload: Callable[[], object], logs_decisions: bool) -> None:
+    def __init__(self, governed: Governed, *, clock: Clock, ros_now_ns: Callable[[], int],
+                 numbers: 'itertools.count[int]', on_overload: Callable[[], object],
+                 logs_decisions: bool) -> None:
+        config, assembly = governed.config, governed.assembly
         self._drain_deadline_s = config.backend.drain_deadline_ns / NS_PER_S
         self._clock = clock
         self.began_at_ns = clock.now_ns()
         system = assembly.system
         self._slots = system.slots
-        self.publishing = Publishing(system, outputs, on_overload=on_overload,
+        self.publishing = Publishing(system, governed.outputs, on_overload=on_overload,
                                      logs_decisions=logs_decisions)
-        self.dispatcher = Dispatcher(backend, assembly.encoders,
+        self.dispatcher = Dispatcher(governed.backend, assembly.encoders,
                                      threads=system.slots * (1 + system.pipelining_depth))
         self.actor = Actor(Scheduler(system, origin_ns=self.began_at_ns), clock=clock,
                            sending=self.dispatcher, sink=self.publishing)

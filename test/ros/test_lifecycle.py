@@ -47,6 +47,19 @@ def test_a_failed_configure_leaves_nothing_and_the_next_one_works(stage):
     results.wait_for(1)
 
 
+def test_a_server_that_hangs_fails_configure_in_time_and_a_retry_works(stage, triton):
+    """L02: bounded well below the five seconds that a lifecycle manager waits."""
+    stage.one_camera()
+    triton.pause()
+    try:
+        success, seconds = stage.change('configure')
+    finally:
+        triton.resume()
+    assert not success and seconds < 5
+    assert 'no Triton server answered' in stage.node.last_failure
+    assert stage.change('configure')[0], stage.node.last_failure
+
+
 def test_two_rounds_through_the_lifecycle_do_not_subscribe_twice(stage):
     results, statuses = stage.one_camera()
     stage.activate()

@@ -85,6 +85,12 @@ def test_without_a_clock_the_node_says_why_nothing_runs(stage):
     stage.entry('governor', b'\x01', 'no /clock message has arrived')
 
 
+def test_a_clock_that_is_published_but_not_used_is_warned_of(stage):
+    stage.one_camera()
+    stage.client.create_publisher(Clock, '/clock', 10)
+    stage.entry('governor', b'\x01', 'use_sim_time is false')
+
+
 def test_a_stamp_from_the_future_does_not_shadow_the_next_good_frame(stage):
     """S04: 4 s ahead, then a good one."""
     results, statuses = stage.one_camera()

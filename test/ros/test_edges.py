@@ -1,0 +1,150 @@
+"""The edges of the node without a node: intake and publishing with messages of a real ROS."""
+
+import logging
+
+import pytest
+
+from stage import image
+
+from vig_core.actions import OverloadState, ReportOverload, Terminate
+from vig_core.contract import Contract, Criticality
+from vig_core.events import Stamp
+from vig_core.model import Model, RuntimeProfile, System, Variant
+from vig_core.request import Reason
+from vig_governor.backend.base import OutputTensor
+from vig_governor.config.streams import StreamBinding
+from vig_governor.encoders.base import InputOptions
+from vig_governor.intake import CaptureOrder, Intake
+from vig_governor.ports import Payload
+from vig_governor.publishing import Publishing, StreamOutputs
+
+HOUR = 3600 * 10**9
+NOW = 1_780_000_000 * 10**9
+
+
+class SetClock:
+    """A clock that the test sets."""
+
+    def __init__(self):
+        self.at_ns = HOUR
+
+    def now_ns(self):
+        return self.at_ns
+
+
+class Outlet:
+    """A publisher that keeps what it is given, or refuses it."""
+
+    def __init__(self):
+        self.messages = []
+        self.fault = None
+
+    def publish(self, message):
+        if self.fault is not None:
+            raise self.fault
+        self.messages.append(message)
+
+
+def binding(**options):
+    return StreamBinding('front', '/cam', 'sensor_msgs/msg/Image', 'detector', 'front',
+                         InputOptions('IMAGE', 'image'), **options)
+
+
+def intake(posted, clock, **options):
+    return Intake(binding(**options), clock=clock, ros_now_ns=lambda: NOW + clock.at_ns,
+                  numbers=iter(range(1, 1000)), post=lambda *event: posted.append(event))
+
+
+def test_three_hundred_frames_of_another_clock_are_counted_and_said_a_few_times(caplog):
+    """S06: two computers 560,000 s apart, 30 Hz for 10 s: at most ten lines, 300 counted."""
+    clock, posted = SetClock(), []
+    take = intake(posted, clock)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(300):
+            clock.at_ns += 33_000_000
+            take(image(stamp_ns=NOW + clock.at_ns - 560_000 * 10**9))
+    assert take.faults[Stamp.CLAMPED].count == len(posted) == 300
+    assert 1 <= len(caplog.records) <= 10
+    assert 'clocks differ by' in caplog.text
+
+
+@pytest.mark.parametrize('seconds', [-2**31, -1, 0, 1, 2**31 - 1])
+@pytest.mark.parametrize('nanoseconds', [0, 2**32 - 1])
+def test_no_stamp_raises(seconds, nanoseconds):
+    """C08: whatever a message says, the executor goes on and the request exists."""
+    clock, posted = SetClock(), []
+    message = image()
+    message.header.stamp.sec, message.header.stamp.nanosec = seconds, nanoseconds
+    intake(posted, clock)(message)
+    (event, payload), = posted
+    assert 0 <= event.generation_ns <= clock.at_ns
+    assert payload.message is message
+
+
+def test_a_message_that_cannot_be_accepted_is_logged_and_raises_nothing(caplog):
+    clock, posted = SetClock(), []
+    intake(posted, clock)(object())
+    assert not posted and 'could not be accepted' in caplog.text
+
+
+def test_one_capture_has_one_instant_however_the_clocks_are_read():
+    order = CaptureOrder()
+    assert order.place(100, 1000) == 1000
+    assert order.place(100, 1003) == 1000
+    assert order.place(101, 998) == 1001
+    assert order.place(99, 1010) == 1000
+    order.forget()
+    assert order.place(50, 2000) == 2000
+
+
+@pytest.fixture
+def publishing():
+    variant = Variant('only', 'echo', RuntimeProfile(10, 20), quality=0.5)
+    model = Model('detector', Criticality.NORMAL, Contract(deadline_ns=100), (variant,))
+    made = {}
+
+    def make(**options):
+        made['outputs'] = StreamOutputs(binding(**options), Outlet(), Outlet())
+        made['overloads'] = []
+        sink = Publishing(System({'detector': model}), {'front': made['outputs']},
+                          on_overload=lambda: made['overloads'].append(1))
+        return sink, made
+    return make
+
+
+def ended(reason, **options):
+    return Terminate(5, 'front', 'detector', 'only', reason, 'because', 3_500_000_000, 7,
+                     backend_ns=9, **options)
+
+
+@pytest.mark.parametrize('is_wanted', [True, False])
+def test_an_obsolete_result_is_published_only_where_the_stream_wants_it(publishing, is_wanted):
+    sink, made = publishing(deliver_obsolete=is_wanted)
+    outputs = (OutputTensor('BOXES', 'FP32', (1, 4), bytes(16)),)
+    sink.on_terminated(ended(Reason.OBSOLETE), Payload('front', image()), outputs)
+    assert len(made['outputs'].status.messages) == 1
+    results = made['outputs'].result.messages
+    assert [result.obsolete for result in results] == ([True] if is_wanted else [])
+    if is_wanted:
+        assert results[0].outputs[0].data.tobytes() == bytes(16)
+        assert (results[0].age.sec, results[0].age.nanosec) == (3, 500_000_000)
+
+
+def test_a_result_that_cannot_be_published_still_has_its_status(publishing):
+    sink, made = publishing()
+    made['outputs'].result.fault = RuntimeError('publisher gone')
+    with pytest.raises(RuntimeError):
+        sink.on_terminated(ended(Reason.COMPLETED), Payload('front', image()), ())
+    assert len(made['outputs'].status.messages) == 1
+
+
+def test_a_change_of_the_overload_state_is_reported_at_once(publishing):
+    sink, made = publishing()
+    sink.on_decided(ReportOverload(OverloadState.NORMAL, OverloadState.DEGRADED, 'too late'), None)
+    assert made['overloads'] == [1] and sink.overload_detail == 'too late'
+
+
+def test_the_remark_about_a_stamp_is_in_the_status_of_a_frame_that_did_not_complete(publishing):
+    sink, made = publishing()
+    sink.on_terminated(ended(Reason.STALE), Payload('front', image(), 'looks like a bag'), ())
+    assert made['outputs'].status.messages[0].detail == 'because; looks like a bag'
