@@ -10,7 +10,9 @@ The process ends by itself after ``--seconds``, or on SIGTERM or SIGINT, and wri
 import argparse
 from array import array
 from collections.abc import Iterator
+import contextlib
 from dataclasses import dataclass
+from itertools import takewhile
 import json
 from pathlib import Path
 import queue
@@ -33,6 +35,8 @@ from sensor_msgs.msg import Image
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 FRAMES_AHEAD = 8
+
+Pixels = array  # of type code 'B', what rclpy takes without a copy element by element
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,53 +79,72 @@ def frames(video: Path, size: tuple[int, int] | None) -> Iterator[tuple[int, NDA
 
 
 class ReadAhead:
-    """Decodes on its own thread so that pacing never waits for a decoder."""
+    """
+    Decodes on its own thread so that pacing never waits for a decoder; a context manager.
+
+    The thread is joined: the interpreter must not end while it is inside the decoder.
+    """
 
     def __init__(self, video: Path, size: tuple[int, int] | None) -> None:
-        self._ready: queue.Queue[tuple[int, tuple[int, ...], array]] = queue.Queue(FRAMES_AHEAD)
-        self._thread = threading.Thread(target=self._decode, args=(video, size), daemon=True)
-        self._thread.start()
+        self._ready: queue.Queue[tuple[int, tuple[int, ...], Pixels]] = queue.Queue(FRAMES_AHEAD)
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._decode, args=(video, size))
 
     def _decode(self, video: Path, size: tuple[int, int] | None) -> None:
         for number, image in frames(video, size):
+            if self._is_closed:
+                return
             self._ready.put((number, image.shape, array('B', image.tobytes())))
 
-    def next(self) -> tuple[int, tuple[int, ...], array]:
-        """Give the number, ``(height, width, 3)`` and row-major bytes of the next frame."""
+    def next(self) -> tuple[int, tuple[int, ...], Pixels]:
+        """
+        Give the number, ``(height, width, 3)`` and row-major bytes of the next frame.
+
+        :raises queue.Empty: the decoder gave nothing for ten seconds.
+        """
         return self._ready.get(timeout=10)
 
+    def __enter__(self) -> 'ReadAhead':
+        self._thread.start()
+        return self
 
-def publish(options: argparse.Namespace, stop: threading.Event) -> list[tuple[int, int, int]]:
+    def __exit__(self, *_: object) -> None:
+        self._is_closed = True
+        while self._thread.is_alive():
+            with contextlib.suppress(queue.Empty):
+                self._ready.get(timeout=0.05)
+        self._thread.join()
+
+
+def publish(options: argparse.Namespace, source: ReadAhead,
+            stop: threading.Event) -> list[tuple[int, int, int]]:
     """Run the camera until its time is over or ``stop`` is set; give the log."""
-    size = (options.width, options.height) if options.width else None
-    source = ReadAhead(options.video, size)
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node(options.name)
     publisher = node.create_publisher(Image, options.topic, qos_profile_sensor_data)
     print('ready', flush=True)
     start_ns = int(sys.stdin.readline()) if options.wait else time.monotonic_ns()
+    captures = timetable(start_ns=start_ns, rate_hz=options.rate, seed=options.seed,
+                         jitter_ms=options.jitter_ms, transport_ms=options.transport_ms)
+    in_time = takewhile(
+        lambda each: each.captured_at_ns < start_ns + options.seconds * NS_PER_S, captures)
     log: list[tuple[int, int, int]] = []
-    try:
-        for capture in timetable(start_ns=start_ns, rate_hz=options.rate, seed=options.seed,
-                                 jitter_ms=options.jitter_ms, transport_ms=options.transport_ms):
-            number, (height, width, _), data = source.next()
-            image = Image(height=height, width=width, encoding='rgb8', step=3 * width, data=data)
-            image.header.frame_id = options.frame_id
-            if capture.captured_at_ns >= start_ns + options.seconds * NS_PER_S:
-                break
-            if _sleep_until(capture.captured_at_ns, stop):
-                break
-            # What the clock said at the capture, even where this process woke late.
-            late_ns = time.monotonic_ns() - capture.captured_at_ns
-            stamp_ns = node.get_clock().now().nanoseconds - late_ns
-            image.header.stamp = Time(nanoseconds=stamp_ns).to_msg()
-            if _sleep_until(capture.published_at_ns, stop):
-                break
-            publisher.publish(image)
-            log.append((stamp_ns, node.get_clock().now().nanoseconds, number))
-    finally:
-        node.destroy_node()
-        rclpy.shutdown()
+    for capture in in_time:
+        number, (height, width, _), data = source.next()
+        image = Image(height=height, width=width, encoding='rgb8', step=3 * width, data=data)
+        image.header.frame_id = options.frame_id
+        if _sleep_until(capture.captured_at_ns, stop):
+            break
+        # What the clock said at the capture, even where this process woke late.
+        late_ns = time.monotonic_ns() - capture.captured_at_ns
+        stamp_ns = node.get_clock().now().nanoseconds - late_ns
+        image.header.stamp = Time(nanoseconds=stamp_ns).to_msg()
+        if _sleep_until(capture.published_at_ns, stop):
+            break
+        publisher.publish(image)
+        log.append((stamp_ns, node.get_clock().now().nanoseconds, number))
+    node.destroy_node()
+    rclpy.shutdown()
     return log
 
 
@@ -156,7 +179,9 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    log = publish(options, stop)
+    with ReadAhead(options.video, (options.width, options.height) if options.width else None
+                   ) as source:
+        log = publish(options, source, stop)
     if options.log is not None:
         options.log.write_text(json.dumps(log), encoding='utf-8')
     return 0

@@ -6,11 +6,12 @@ Every process is a child of this one and ends with it.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import json
 import os
 from pathlib import Path
 import platform
+import signal
 from typing import Any
 
 from rich.console import Console
@@ -18,21 +19,19 @@ from rich.console import Console
 from vig_core.errors import VigError
 from vig_core.units import NS_PER_MS, NS_PER_S
 
-from vig_governor.backend.triton import TritonBackend
 from vig_governor.demo import table
 from vig_governor.demo.arms import Arm, ArmRunner, graph_environment
 from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
-from vig_governor.demo.camera import frames
-from vig_governor.demo.contract import INPUT, render
+from vig_governor.demo.contract import render
 from vig_governor.demo.pictures import draw_results
 from vig_governor.demo.plan import choose, DemoPlan
+from vig_governor.demo.profiles import measure_plan
 from vig_governor.demo.server import serve, split_cores
 from vig_governor.demo.timeline import draw_timeline
-from vig_governor.measure.runtime import measure_runtime, RuntimeSamples
+from vig_governor.measure.runtime import RuntimeSamples
 
 SHORTEST_S = 5.0
 LONGEST_S = 600.0
-PROFILE_FRAMES = 10
 PLAIN_WIDTH = 110
 
 
@@ -49,6 +48,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument('--direct-depth', type=int, default=2,
                         help='requests that each ungoverned node keeps in flight; a frame beyond '
                         'them is refused (default: %(default)s, one runs and one waits)')
+    parser.add_argument('--profile-samples', type=int, default=15,
+                        help='runs of each model in each of three measurements before the start '
+                        '(default: %(default)s)')
     parser.add_argument('--assets', type=Path, default=DEFAULT_FOLDER,
                         help='folder with weights and videos (default: %(default)s)')
     parser.add_argument('--out', type=Path, default=Path('build/demo'),
@@ -66,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if not SHORTEST_S <= options.seconds <= LONGEST_S:
         console.print(f'--seconds {options.seconds:g} is outside {SHORTEST_S:g}..{LONGEST_S:g}')
         return 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _Demo(options, console).run()
     except VigError as error:
@@ -111,7 +114,9 @@ class _Demo:
         direct = governed = None
         with serve(plan, self._store, self._folder,
                    grpc_port=self._options.grpc_port) as server:
-            profiles = self._profile(plan, server.grpc_endpoint)
+            profiles = measure_plan(plan, self._options.assets, server.grpc_endpoint,
+                                    self._console.print,
+                                    samples=self._options.profile_samples)
             config = self._folder / 'vig.yaml'
             config.write_text(render(plan, profiles, server.grpc_endpoint), encoding='utf-8')
             if not self._options.no_direct_arm:
@@ -123,32 +128,6 @@ class _Demo:
                 with table.LiveView(self._console, plan, title) as view:
                     governed = runner.run_governed(config, view.show)
         return direct, governed, profiles
-
-    def _profile(self, plan: DemoPlan, endpoint: str) -> dict[str, RuntimeSamples]:
-        """Measure every variant alone on the server."""
-        profiles: dict[str, RuntimeSamples] = {}
-        backend = TritonBackend(endpoint)
-        try:
-            backend.connect(timeout_s=10)
-            for stream in plan.streams:
-                source = frames(self._options.assets / stream.video, stream.size)
-                images = [next(source)[1] for _ in range(PROFILE_FRAMES)]
-                source.close()
-                for variant in stream.variants:
-                    if variant.backend_model not in profiles:
-                        profiles[variant.backend_model] = self._measure(
-                            backend, variant.backend_model, images)
-        finally:
-            backend.close()
-        return profiles
-
-    def _measure(self, backend: TritonBackend, model: str, images: Sequence[Any]
-                 ) -> RuntimeSamples:
-        samples = measure_runtime(backend, model, INPUT, images)
-        p50, p95, p99 = (samples.quantile_ns(percent) / NS_PER_MS for percent in (50, 95, 99))
-        self._console.print(f'  measured {model:18} p50 {p50:6.1f}  p95 {p95:6.1f}  '
-                            f'p99 {p99:6.1f} ms  ({samples.count} runs alone)')
-        return samples
 
     def _report(self, plan: DemoPlan, direct: Arm | None, governed: Arm | None,
                 profiles: Mapping[str, RuntimeSamples], *, shared: bool) -> None:

@@ -4,17 +4,28 @@ The demo's Triton, with one CPU core as its accelerator.
 The demo says ``slots: 1``, and that must be what the server really runs at once. So the processes
 in which the models run share one core, as they would share one GPU, in both arms alike; the
 server itself, the cameras and the nodes use the others. With a single core all use that one.
+
+``python -m vig_governor.demo.server`` serves until SIGTERM or SIGINT, for whoever supervises the
+rest by other means: it measures the profiles, writes ``vig.yaml`` and says ``ready``.
 """
 
-from collections.abc import Iterator
+import argparse
+from collections.abc import Iterator, Sequence
 import contextlib
 import os
 from pathlib import Path
+import signal
+import sys
+import threading
 
 import psutil
 
-from vig_governor.demo.assets import AssetStore
-from vig_governor.demo.plan import DemoPlan
+from vig_core.errors import VigError
+
+from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
+from vig_governor.demo.contract import render
+from vig_governor.demo.plan import choose, DemoPlan
+from vig_governor.demo.profiles import measure_plan
 from vig_governor.demo.repository import write_repository
 from vig_governor.triton_server import TritonServer
 
@@ -56,3 +67,37 @@ def serve(plan: DemoPlan, store: AssetStore, folder: Path, *,
                       log=log) as server:
         pin_models(server.pid, split_cores()[0])
         yield server
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog='python -m vig_governor.demo.server',
+                                     description="Serve the demo's models until SIGTERM.")
+    parser.add_argument('--assets', type=Path, default=DEFAULT_FOLDER)
+    parser.add_argument('--out', type=Path, default=Path('build/demo'))
+    parser.add_argument('--grpc-port', type=int, default=0)
+    options = parser.parse_args(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    store = AssetStore(options.assets)
+    try:
+        plan = choose(store)
+        with serve(plan, store, options.out, grpc_port=options.grpc_port) as server:
+            profiles = measure_plan(plan, options.assets, server.grpc_endpoint, print)
+            (options.out / 'vig.yaml').write_text(
+                render(plan, profiles, server.grpc_endpoint), encoding='utf-8')
+            print('ready', flush=True)
+            while server.is_running and not stop.wait(0.5):
+                pass
+            if not stop.is_set():
+                print(f'the server ended:\n{server.log_tail()}', file=sys.stderr)
+                return 1
+    except VigError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The whole demo as a user runs it: exit codes, what it leaves behind, and what it does not."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import cv2
+import psutil
+import pytest
+from triton_fixture import require_triton
+
+from vig_governor.config import load_config
+from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
+from waiting import wait_until
+
+pytestmark = [pytest.mark.server, pytest.mark.ros]
+
+LONGEST_S = 170
+QUICK = ('--profile-samples', '1')
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _needs():
+    require_triton()
+    if not AssetStore(DEFAULT_FOLDER).has('videos/carphone_pristine.mp4'):
+        pytest.skip('no videos: python -m vig_governor.demo.assets prepare')
+
+
+@pytest.fixture
+def start(tmp_path):
+    demos = []
+
+    def start(*arguments):
+        demos.append(subprocess.Popen(
+            [sys.executable, '-m', 'vig_governor.cli', 'demo', '--out', str(tmp_path), *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True))
+        return demos[-1]
+
+    yield start
+    for demo in demos:
+        if demo.poll() is None:
+            demo.terminate()
+            demo.communicate(timeout=30)
+
+
+def end(demo):
+    """Give the exit code and everything that was printed."""
+    said = demo.communicate(timeout=LONGEST_S)[0]
+    return demo.returncode, said
+
+
+def children_of(demo):
+    return psutil.Process(demo.pid).children(recursive=True)
+
+
+def cameras_of(demo):
+    cameras = []
+    for process in children_of(demo):
+        with contextlib.suppress(psutil.Error):
+            if 'vig_governor.demo.camera' in process.cmdline():
+                cameras.append(process)
+    return cameras
+
+
+def test_both_runs_end_with_a_verdict_pictures_and_figures(start, tmp_path):
+    code, said = end(start('--seconds', '5', '--profile-samples', '5'))
+    assert code == 0, said
+    assert 'face (protected): without a usable result' in said
+    summary = json.loads((tmp_path / 'summary.json').read_text())
+    for arm in ('direct', 'governed'):
+        face = summary[arm]['face']
+        assert 100 < face['frames'] < 125
+        assert 0 < face['results'] <= face['frames']
+        # Images travel best effort: a busy machine may lose some on the way.
+        assert face['results'] <= sum(face['ends'].values()) <= face['frames']
+    assert len(summary['profiles_ms']) >= 4
+    for name in ('result.png', 'timeline.png'):
+        height, width = cv2.imread(str(tmp_path / name)).shape[:2]
+        assert height > 500 and width > 1000
+    assert load_config(tmp_path / 'vig.yaml').system.slots == 1
+
+
+@pytest.mark.parametrize('number, moment', [
+    (signal.SIGINT, cameras_of), (signal.SIGTERM, children_of)])
+def test_a_signal_ends_every_process(start, number, moment):
+    demo = start('--seconds', '60', '--no-direct-arm', *QUICK)
+    wait_until(lambda: moment(demo), 120, 'the processes run')
+    children = children_of(demo)
+    demo.send_signal(number)
+    code, said = end(demo)
+    assert code == 130, said
+    assert 'interrupted' in said
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
+def test_a_child_that_dies_is_named_and_fails_the_demo(start):
+    demo = start('--seconds', '60', '--no-direct-arm', *QUICK)
+    camera = wait_until(lambda: cameras_of(demo), 120, 'the cameras run')[0]
+    children = children_of(demo)
+    os.kill(camera.pid, signal.SIGKILL)
+    code, said = end(demo)
+    assert code == 1, said
+    assert 'camera_' in said and 'ended with code -9' in said
+    assert 'Traceback' not in said
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
+def test_missing_files_are_one_sentence_with_the_command(start, tmp_path):
+    code, said = end(start('--assets', str(tmp_path / 'nothing')))
+    assert code == 1
+    assert 'is missing; run: python -m vig_governor.demo.assets prepare' in ' '.join(said.split())
+    assert 'Traceback' not in said
+
+
+def test_a_length_out_of_range_is_refused_with_the_range(start):
+    code, said = end(start('--seconds', '1'))
+    assert code == 1
+    assert '--seconds 1 is outside 5..600' in said
