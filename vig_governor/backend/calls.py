@@ -12,18 +12,13 @@ _log = logging.getLogger('vig.backend')
 
 
 class Call:
-    """
-    A sent request; ``end`` reports its outcome once, whoever calls it how often.
-
-    :ivar is_by_reference: whether the server reads at least one input from shared memory.
-    """
+    """One request; ``end`` reports its outcome once, however often it is called."""
 
     def __init__(self, request_id: int, backend_model: str, tensors: tuple[FilledTensor, ...],
                  on_end: Callable[[Outcome], None]) -> None:
         self.request_id = request_id
         self.backend_model = backend_model
         self.tensors = tensors
-        self.is_by_reference = False
         self._on_end: Callable[[Outcome], None] | None = on_end
         self._lock = threading.Lock()
 

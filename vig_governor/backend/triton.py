@@ -15,6 +15,7 @@ from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, Inp
 from vig_governor.backend.calls import Call, outputs_of, wire_shape
 from vig_governor.backend.input_memory import InputMemory
 from vig_governor.backend.segments import Refused, Unreachable
+from vig_governor.backend.senders import Senders
 from vig_governor.backend.shared_memory import KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of
 from vig_governor.backend.slots import FilledTensor, Slot
@@ -61,9 +62,16 @@ class ModelCounts:
         return self.successes + self.failures
 
 
+class RegionForgotten(Exception):
+    """The server has lost a region that it knew: it was restarted."""
+
+
 class TritonBackend:
     """
     A ``Backend`` over one Triton server. All methods may be called from any thread.
+
+    :ivar sent_by_reference: answered inferences whose input the server read from shared memory.
+    :ivar sent_inline: those whose input travelled through the connection.
 
     :param endpoint: ``host:port`` of the gRPC service.
     :param give_up_after_s: when an unanswered inference is reported as failed. This is *not* the
@@ -78,6 +86,7 @@ class TritonBackend:
         self._client = triton.InferenceServerClient(endpoint, channel_args=list(_CHANNEL))
         self._memory = InputMemory(endpoint, self._register, self._unregister,
                                    key_prefix=key_prefix)
+        self._senders = Senders()
         self._signatures: dict[str, ModelSignature] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -176,7 +185,12 @@ class TritonBackend:
               on_end: Callable[[Outcome], None]) -> None:
         """Send without waiting; whatever goes wrong, here or there, arrives at ``on_end``."""
         assert isinstance(slot, Slot)
-        self._send(Call(request_id, backend_model, tuple(slot.tensors.values()), on_end))
+        call = Call(request_id, backend_model, tuple(slot.tensors.values()), on_end)
+        try:
+            self._senders.submit(lambda: call.end(self._carry_out(call)))
+        except RuntimeError as error:
+            call.end(Failed(f'model {backend_model!r} at {self.endpoint}: not sent: {error}',
+                            is_over=True))
 
     def close(self) -> None:
         """Free all memory that is not in use, and end what is in flight as failed."""
@@ -186,51 +200,51 @@ class TritonBackend:
             self._is_closed = True
         self._memory.close(timeout_s=CLOSE_TIMEOUT_S)
         self._client.close()
+        self._senders.close(timeout_s=_ATTEMPT_S)
 
-    def _send(self, call: Call, *, may_refer: bool = True) -> None:
+    def _carry_out(self, call: Call) -> Outcome:
+        where = f'model {call.backend_model!r} at {self.endpoint}'
         try:
-            with self._lock:
-                signature = self._signatures.get(call.backend_model)
-            inputs = []
-            for tensor in call.tensors:
-                segment = tensor.segment
-                is_shared = (may_refer and segment is not None
-                             and self._memory.registrar.may_refer_to(segment))
-                call.is_by_reference |= is_shared
-                inputs.append(_wire_input(tensor, signature, is_shared))
-            if call.is_by_reference:
-                self.sent_by_reference += 1
-            else:
-                self.sent_inline += 1
-            self._client.async_infer(
-                call.backend_model, inputs, lambda result, error: self._end(call, result, error),
-                request_id=str(call.request_id), client_timeout=self._give_up_after_s)
-        except Exception as error:
-            if not isinstance(error, (InferenceServerException, ValueError)):
-                _log.exception('request %d could not be sent', call.request_id)
-            call.end(Failed(f'not sent to model {call.backend_model!r}: {_text(error)}',
-                            is_over=True))
-
-    def _end(self, call: Call, result: Any, error: InferenceServerException | None) -> None:
-        try:
-            if error is None:
-                call.end(Answered(outputs_of(result.get_response())))
-                return
-            verdict = _verdict(error)
-            if verdict.meaning is not Meaning.ANSWERED and not self._is_closed:
-                self._memory.registrar.start_epoch()
-            if verdict.meaning is Meaning.REGION_UNKNOWN and call.is_by_reference:
+            try:
+                return self._exchange(call, may_refer=True)
+            except RegionForgotten:
                 # The server was restarted between two frames. It has run nothing, and the frame
                 # still lies in its slot: send it again, inline.
-                call.is_by_reference = False
-                self._send(call, may_refer=False)
-                return
-            call.end(Failed(f'model {call.backend_model!r} at {self.endpoint}: {verdict.text}',
-                            is_over=verdict.is_over))
-        except Exception as failure:
-            _log.exception('the answer to request %d could not be read', call.request_id)
-            call.end(Failed(f'unreadable answer of model {call.backend_model!r}: {failure}',
-                            is_over=True))
+                return self._exchange(call, may_refer=False)
+        except InferenceServerException as error:
+            verdict = _verdict(error)
+            if verdict.meaning is not Meaning.ANSWERED:
+                self._memory.registrar.start_epoch()
+            return Failed(f'{where}: {verdict.text}', is_over=verdict.is_over)
+        except ValueError as error:
+            return Failed(f'{where}: not sent: {error}', is_over=True)
+        except Exception as error:
+            _log.exception('request %d failed on this side', call.request_id)
+            return Failed(f'{where}: {type(error).__name__}: {error}', is_over=True)
+
+    def _exchange(self, call: Call, *, may_refer: bool) -> Outcome:
+        with self._lock:
+            signature = self._signatures.get(call.backend_model)
+        is_by_reference = False
+        inputs = []
+        for tensor in call.tensors:
+            is_shared = (may_refer and tensor.segment is not None
+                         and self._memory.registrar.may_refer_to(tensor.segment))
+            is_by_reference |= is_shared
+            inputs.append(_wire_input(tensor, signature, is_shared))
+        try:
+            answer = self._client.infer(call.backend_model, inputs,
+                                        request_id=str(call.request_id),
+                                        client_timeout=self._give_up_after_s)
+        except InferenceServerException as error:
+            if is_by_reference and _verdict(error).meaning is Meaning.REGION_UNKNOWN:
+                self._memory.registrar.start_epoch()
+                raise RegionForgotten from None
+            raise
+        with self._lock:
+            self.sent_by_reference += is_by_reference
+            self.sent_inline += not is_by_reference
+        return Answered(outputs_of(answer.get_response()))
 
     def _why_not_ready(self, backend_model: str, end_s: float) -> str:
         index = self._client.get_model_repository_index(client_timeout=_share(end_s)).models
