@@ -211,28 +211,31 @@ class GovernorNode(LifecycleNode):
 
     def _resolve_topics(self, governed: Governed) -> None:
         """
-        Resolve every input topic; the outputs hang below the resolved name.
+        Resolve every input topic and where its outputs go: below it, unless the file says.
 
         So remapping an input moves its outputs, and an output can still be remapped by itself.
-        Two streams on one topic would share their outputs.
+        Two streams must not share their outputs.
         """
         taken: dict[str, str] = {}
         for binding in governed.config.streams:
             topic = self._checked(binding, binding.topic, self.resolve_topic_name)
-            if topic in taken:
+            output = (self._checked(binding, binding.output, self.resolve_topic_name)
+                      if binding.output else f'{topic}/vig')
+            if output in taken:
                 raise CannotStart(
-                    f'streams {taken[topic]!r} and {binding.name!r} would both publish on '
-                    f'{topic}/vig/result: each stream needs a topic of its own; remap one, or '
-                    'relay the topic under a second name')
-            taken[topic] = binding.name
+                    f'streams {taken[output]!r} and {binding.name!r} would both publish on '
+                    f'{output}/result: give one of them an output of its own '
+                    f'(streams.{binding.name}.output) or remap its topic')
+            taken[output] = binding.name
             governed.topics[binding.name] = topic
+            governed.output_topics[binding.name] = output
 
     def _open_outputs(self, governed: Governed, binding: StreamBinding, made: ExitStack) -> None:
-        topic = governed.topics[binding.name]
+        output = governed.output_topics[binding.name]
         publishers = []
         for kind, suffix, profile in ((InferenceResult, 'result', qos.result_qos()),
                                       (RequestStatus, 'status', qos.status_qos())):
-            publisher = self._checked(binding, f'{topic}/vig/{suffix}', partial(
+            publisher = self._checked(binding, f'{output}/{suffix}', partial(
                 self.create_lifecycle_publisher, kind), profile,
                 qos_overriding_options=qos.overridable())
             made.callback(self.destroy_lifecycle_publisher, publisher)

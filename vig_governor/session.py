@@ -32,6 +32,7 @@ class Governed:
     :ivar classes: message type of each stream.
     :ivar outputs: publishers of each stream.
     :ivar topics: resolved input topic of each stream.
+    :ivar output_topics: resolved base of each stream's output topics.
     """
 
     config: Config
@@ -40,6 +41,7 @@ class Governed:
     classes: Mapping[str, type[Any]]
     outputs: dict[str, StreamOutputs] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)
+    output_topics: dict[str, str] = field(default_factory=dict)
 
 
 class Session:

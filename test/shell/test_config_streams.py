@@ -16,7 +16,21 @@ def test_a_stream_to_an_unknown_model_is_refused(tmp_path):
 def test_two_streams_on_one_output_topic_are_refused(tmp_path):
     text = SIMPLE + changed('/rear/image', '/front/image', SECOND_CAMERA)
     assert_refused(tmp_path, text, line=28, key='streams.rear.topic', value='/front/image',
-                   says=['stream front', '/front/image/vig/result', 'another name'])
+                   says=['stream front', '/front/image/vig/result', 'streams.rear.output'])
+
+
+def test_two_streams_read_one_topic_when_their_outputs_differ(tmp_path):
+    both = changed('/rear/image', '/front/image', SECOND_CAMERA)
+    config = load(tmp_path, SIMPLE + both.replace(
+        'topic: /front/image', 'topic: /front/image\n    output: /front/pose'))
+    assert [binding.output for binding in config.streams] == ['', '/front/pose']
+    assert dict(config.system.streams) == {'front': 'detector', 'rear': 'detector'}
+
+
+def test_an_output_that_ros_would_refuse_is_refused(tmp_path):
+    text = changed('topic: /front/image', 'topic: /front/image\n    output: /front pose')
+    assert_refused(tmp_path, text, line=24, key='streams.front.output', value='/front pose',
+                   says=['is no ROS topic name'])
 
 
 def test_topics_that_meet_in_the_root_namespace_are_noticed(tmp_path):

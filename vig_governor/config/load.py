@@ -49,7 +49,8 @@ def load_config(path: str | os.PathLike[str], *, require_profiles: bool = False)
     bindings = resolve_streams(streams, models, names, findings)
     system = options = None
     if backend is not None:
-        system = resolve_system(backend, models, names, findings)
+        fed = {binding.name: binding.model for binding in bindings}
+        system = resolve_system(backend, models, names, fed, findings)
         options = resolve_backend(backend, os.path.dirname(os.fspath(path)), findings,
                                   must_exist=require_profiles)
     unprofiled = tuple((name, variant.id) for name, block in blocks.items()

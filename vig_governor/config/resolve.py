@@ -61,10 +61,11 @@ def resolve_model(name: str, block: ModelBlock, findings: Findings) -> Model:
 
 
 def resolve_system(backend: Backend, models: Mapping[str, Model], names: list[str],
-                   findings: Findings) -> System:
+                   streams: Mapping[str, str], findings: Findings) -> System:
     """
     Resolve what the scheduler must know besides the models.
 
+    :param streams: stream name -> model name.
     :param names: every model that the file names, the broken ones included.
     """
     pairs = set()
@@ -79,7 +80,9 @@ def resolve_system(backend: Backend, models: Mapping[str, Model], names: list[st
             pairs.add(frozenset(pair))
     try:
         return System(
-            models=MappingProxyType(dict(models)), slots=backend.slots,
+            models=MappingProxyType(dict(models)),
+            streams=MappingProxyType({stream: model for stream, model in streams.items()
+                                      if model in models}), slots=backend.slots,
             pipelining_depth=backend.pipelining_depth, no_corun=frozenset(pairs),
             interference_ns=MappingProxyType(_interference(backend, models, names, findings)),
             margin_percent=backend.safety_margin_percent,

@@ -44,16 +44,19 @@ def resolve_streams(blocks: Mapping[str, StreamBlock], models: Mapping[str, Mode
 def _binding(name: str, block: StreamBlock, names: list[str],
              findings: Findings) -> StreamBinding:
     at: Path = ('streams', name)
-    if not _TOPIC.match(block.topic) or '__' in block.topic or len(block.topic) > 200:
-        findings.refuse((*at, 'topic'), 'is no ROS topic name; use letters, digits and single '
-                        'underscores between slashes, for example /camera/front/image_raw')
+    for key in ('topic', 'output'):
+        topic = getattr(block, key)
+        if topic is not None and (
+                not _TOPIC.match(topic) or '__' in topic or len(topic) > 200):
+            findings.refuse((*at, key), 'is no ROS topic name; use letters, digits and single '
+                            'underscores between slashes, for example /camera/front/image_raw')
     _check_type(block, at, findings)
     if block.model not in names:
         findings.refuse((*at, 'model'), f'is no model; {nearest(block.model, names)}')
     return StreamBinding(
         name=name, topic=block.topic, message_type=block.type, model=block.model,
         key=block.key or name, input=_input(block.input, (*at, 'input'), findings),
-        time_source=block.time_source, bad_stamp=block.bad_stamp,
+        output=block.output or '', time_source=block.time_source, bad_stamp=block.bad_stamp,
         max_clock_skew_ns=units.ms(block.max_clock_skew_ms), transport=block.transport,
         shm_slots=block.shm_slots, deliver_obsolete=block.deliver_obsolete)
 
@@ -100,22 +103,23 @@ def _input(block: InputBlock, at: Path, findings: Findings) -> InputOptions:
 
 
 def _check_outputs(bindings: tuple[StreamBinding, ...], findings: Findings) -> None:
-    """Results go to ``<topic>/vig/result``: one topic cannot serve two streams."""
-    first_of: dict[str, StreamBinding] = {}
+    """Results go to ``<output>/result``: one output cannot serve two streams."""
+    first_of: dict[str, tuple[StreamBinding, str]] = {}
     for binding in bindings:
-        bare = binding.topic.lstrip('/')
-        first = first_of.setdefault(bare, binding)
+        output = binding.output or f'{binding.topic}/vig'
+        first, first_output = first_of.setdefault(output.lstrip('/'), (binding, output))
         if first is binding:
             continue
-        at: Path = ('streams', binding.name, 'topic')
-        if first.topic == binding.topic:
+        at: Path = ('streams', binding.name, 'output' if binding.output else 'topic')
+        if first_output == output:
             findings.refuse(
-                at, f'stream {first.name} reads this topic too, and both would publish on '
-                    f'{binding.topic}/vig/result; read a relayed copy under another name')
+                at, f'leads to {output}/result, where stream {first.name} publishes already; '
+                    f'give one of them an output of its own, for example '
+                    f'streams.{binding.name}.output: {output}_{binding.name}')
         else:
             findings.notice(
-                at, f'is the topic {first.topic} of stream {first.name} when the node runs in '
-                    'the root namespace; both would publish the same results topic')
+                at, f'leads to {first_output}/result of stream {first.name} when the node runs '
+                    'in the root namespace; give one of them an output of its own')
 
 
 def _check_sharing(bindings: tuple[StreamBinding, ...], models: Mapping[str, Model],

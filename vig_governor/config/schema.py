@@ -130,6 +130,9 @@ class StreamBlock(Block):
                                    'namespace of the node')
     type: str = Field(description='package/msg/Type of the topic')
     model: str = Field(description='the name of a model of this file')
+    output: str | None = Field(
+        default=None, description='where <output>/result and <output>/status are published; '
+                                  'default <topic>/vig. Two models on one topic need it')
     key: Name | None = Field(
         default=None, description='what latest_per_key keeps apart; default the stream name')
     time_source: Literal['stamp', 'arrival'] = Field(

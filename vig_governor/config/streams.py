@@ -11,6 +11,7 @@ class StreamBinding:
     One topic bound to one logical model.
 
     :ivar message_type: ``package/msg/Type``.
+    :ivar output: results go to ``<output>/result``; empty means ``<resolved topic>/vig``.
     :ivar time_source: ``stamp`` or ``arrival``.
     :ivar bad_stamp: ``refuse`` or ``arrival``.
     :ivar transport: ``auto``, ``shm`` or ``copy``.
@@ -22,6 +23,7 @@ class StreamBinding:
     model: str
     key: str
     input: InputOptions
+    output: str = ''
     time_source: str = 'stamp'
     bad_stamp: str = 'refuse'
     max_clock_skew_ns: int = 100_000_000
