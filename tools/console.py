@@ -1,13 +1,14 @@
 """Say what is being done, how long it took, and keep the output of commands in a log file."""
 
 from collections.abc import Mapping, Sequence
+import os
 from pathlib import Path
 import subprocess
 import sys
 import threading
 import time
 
-HEARTBEAT_S = 15.0
+HEARTBEAT_S = 20.0
 
 
 class SetupError(Exception):
@@ -32,7 +33,8 @@ def run_logged(title: str, command: Sequence[str], log: Path, *,
 
     def beat() -> None:
         while not finished.wait(HEARTBEAT_S):
-            say(f'    ... still at it after {time.monotonic() - started:.0f} s ({log})')
+            took = f'{time.monotonic() - started:.0f} s'
+            say(f'    ... still at it after {took}; output in {os.path.relpath(log)}')
 
     threading.Thread(target=beat, daemon=True).start()
     log.parent.mkdir(parents=True, exist_ok=True)

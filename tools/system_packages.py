@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 import ctypes
+import importlib
 import importlib.util
 import os
 from pathlib import Path
@@ -88,6 +89,7 @@ def require_system_packages(log: Path) -> None:
     environment = {**os.environ, 'DEBIAN_FRONTEND': 'noninteractive'}
     run_logged('apt-get update', ['apt-get', 'update', '-qq'], log, environment=environment)
     run_logged(' '.join(install), install, log, environment=environment)
+    importlib.invalidate_caches()
     missing = [(what, package) for what, package, is_there in NEEDS if not is_there()]
     if missing:
         raise SetupError(f'apt-get ran, but {", ".join(what for what, _ in missing)} is still '
