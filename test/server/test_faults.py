@@ -168,21 +168,52 @@ def test_frames_end_one_by_one_while_their_model_is_away_and_run_again_by_themse
     assert until_answered(mortal) < 1.0
 
 
-def test_a_model_keeps_running_while_the_server_says_that_it_is_not_ready(tmp_path):
-    # Field case T16: one model of the repository does not load, so the server is never ready.
+@pytest.fixture(scope='module')
+def half_ready_server(tmp_path_factory):
+    """Give a server that is never ready, because one model does not load; others are odd."""
     require_triton()
-    repository = model_repository(tmp_path, {'echo': ('echo', {}), 'broken': ('echo', {})})
+    repository = model_repository(tmp_path_factory.mktemp('models'), {
+        name: ('echo', {}) for name in ('echo', 'broken', 'decoupled', 'batching')})
     (repository / 'broken' / '1' / 'model.py').write_text('raise RuntimeError("no weights")\n')
+    for name, line in (('decoupled', 'model_transaction_policy { decoupled: true }'),
+                       ('batching', 'dynamic_batching { max_queue_delay_microseconds: 100000 }')):
+        config = repository / name / 'config.pbtxt'
+        text = config.read_text().replace('max_batch_size: 0', 'max_batch_size: 4')
+        config.write_text(f'{text}{line}\n')
     with TritonServer(repository, arguments=['--exit-on-error=false'],
-                      wait_for=['echo']) as server:
-        backend = TritonBackend(server.grpc_endpoint)
-        assert backend.is_model_ready('echo') and not backend.is_model_ready('broken')
-        backend.inspect('echo', timeout_s=2.0)
-        with pytest.raises(BackendUnavailable, match="'broken' at .* is not ready .*no weights"):
-            backend.inspect('broken', timeout_s=2.0)
-        backend.open_stream('front', slots=1, transport='auto')
-        assert isinstance(Asker(backend).ask('front', 'echo', IMAGE=PIXEL), Answered)
-        backend.close()
+                      wait_for=['echo', 'decoupled', 'batching']) as server:
+        yield server
+
+
+@pytest.fixture
+def half_ready(half_ready_server):
+    backend = TritonBackend(half_ready_server.grpc_endpoint)
+    backend.open_stream('front', slots=1, transport='auto')
+    yield Asker(backend)
+    backend.close()
+
+
+def test_a_model_keeps_running_while_the_server_says_that_it_is_not_ready(half_ready):
+    # Field case T16: readiness is a matter of the model, not of its neighbours.
+    backend = half_ready.backend
+    assert backend.is_model_ready('echo') and not backend.is_model_ready('broken')
+    backend.inspect('echo', timeout_s=2.0)
+    assert isinstance(half_ready.ask('front', 'echo', IMAGE=PIXEL), Answered)
+    with pytest.raises(BackendUnavailable, match="'broken' at .* is not ready .*no weights"):
+        backend.inspect('broken', timeout_s=2.0)
+
+
+def test_a_decoupled_model_is_refused_at_configure_with_the_remedy(half_ready):
+    with pytest.raises(BackendUnavailable, match="'decoupled' is decoupled .*config.pbtxt"):
+        half_ready.backend.inspect('decoupled', timeout_s=2.0)
+
+
+def test_a_batching_model_is_warned_about_and_gets_the_axis_it_wants(half_ready):
+    signature = half_ready.backend.inspect('batching', timeout_s=2.0)
+    assert signature.max_batch_size == 4 and signature.inputs[0].shape == (-1, -1, -1)
+    assert any('waits up to 100 ms' in warning for warning in signature.warnings)
+    outcome = half_ready.ask('front', 'batching', IMAGE=np.zeros((2, 3, 4), np.uint8))
+    assert list(output(outcome, 'SHAPE').flat) == [1, 2, 3, 4]
 
 
 def test_a_server_that_is_told_to_end_first_answers_what_runs(mortal, mortal_server):

@@ -10,6 +10,7 @@ import pytest
 from triton_fixture import output
 from vig_governor.backend.base import Answered, Failed, NoFreeSlot
 from vig_governor.backend.signature import check_input
+from vig_governor.backend.warm_up import warm_up
 from waiting import wait_until
 
 PIXEL = np.zeros((1, 1, 3), np.uint8)
@@ -195,3 +196,16 @@ def test_inspecting_describes_the_model_with_its_optional_input(asker):
             for spec in signature.inputs] == [
         ('IMAGE', 'UINT8', (-1, -1, -1), False), ('DELAY_MS', 'FP32', (1,), True)]
     assert signature.warnings == ()
+
+
+def test_a_warm_up_runs_the_model_once_and_gives_its_slot_back(asker):
+    # Field case T22: the first inference may take 10 s; it must not be a frame's.
+    asker.backend.open_stream('narrow', slots=1, transport='shm')
+    before = asker.backend.statistics('sleeper').finished
+    said = warm_up(asker.backend, 'narrow', 'sleeper',
+                   {'IMAGE': ('UINT8', (-1, -1, 3)), 'DELAY_MS': ('FP32', (1,))}, timeout_s=5.0)
+    assert "model 'sleeper' answered its warm-up" in said
+    assert asker.backend.statistics('sleeper').finished == before + 1
+    said = warm_up(asker.backend, 'narrow', 'nobody', {'IMAGE': ('UINT8', (1,))}, timeout_s=5.0)
+    assert "'nobody' failed its warm-up" in said
+    assert isinstance(asker.ask('narrow', 'echo', IMAGE=PIXEL), Answered)

@@ -187,6 +187,7 @@ class Registrar:
                 job()
             except Exception:
                 _log.exception('shared memory at %s: unexpected failure', self._endpoint)
+            del job  # or its segment stays mapped until the next job comes
 
     def _introduce(self, segment: Segment) -> None:
         region = segment.region

@@ -1,0 +1,43 @@
+"""What the words of gRPC and Triton prove about an execution."""
+
+import pytest
+
+from vig_governor.backend.verdict import judge, Meaning
+
+SEEN = [
+    ('UNAVAILABLE', 'failed to connect to all addresses; last error: UNKNOWN: '
+     'ipv4:127.0.0.1:8001: Failed to connect to remote host: Connection refused',
+     Meaning.NEVER_SENT),
+    ('UNAVAILABLE', 'errors resolving nohost.invalid:8001: [field:hostname lookup error:address '
+     'lookup failed for nohost.invalid:8001: Domain name not found]', Meaning.NEVER_SENT),
+    ('UNAVAILABLE', 'Stream removed (Socket closed)', Meaning.BROKEN),
+    ('UNAVAILABLE', 'recvmsg:Connection reset by peer', Meaning.BROKEN),
+    ('UNAVAILABLE', 'words that nobody has seen yet', Meaning.BROKEN),
+    ('UNAVAILABLE', "Request for unknown model: 'echo' is not at ready state", Meaning.ANSWERED),
+    ('UNAVAILABLE', 'Exceeds maximum queue size', Meaning.ANSWERED),
+    ('DEADLINE_EXCEEDED', 'Deadline Exceeded', Meaning.BROKEN),
+    ('CANCELLED', 'Channel closed!', Meaning.BROKEN),
+    ('INTERNAL', 'the image asked for an error', Meaning.ANSWERED),
+    ('INTERNAL', 'Received RST_STREAM with error code 2', Meaning.BROKEN),
+    ('NOT_FOUND', "Unable to find shared memory region: 'x'", Meaning.REGION_UNKNOWN),
+    ('NOT_FOUND', "Request for unknown model: 'nope' is not found", Meaning.ANSWERED),
+    ('INVALID_ARGUMENT', "unexpected inference input 'FOO' for model 'echo'", Meaning.ANSWERED),
+    ('RESOURCE_EXHAUSTED', 'CLIENT: Received message larger than max', Meaning.ANSWERED),
+]
+
+
+@pytest.mark.parametrize('code, message, meaning', SEEN, ids=lambda value: str(value)[:30])
+def test_only_an_answer_or_a_request_that_never_left_proves_the_end(code, message, meaning):
+    verdict = judge(f'StatusCode.{code}', message)
+    assert verdict.meaning is meaning
+    assert verdict.is_over is (meaning is not Meaning.BROKEN)
+    assert code in verdict.text
+
+
+def test_the_traceback_of_a_model_becomes_one_short_line():
+    text = judge('StatusCode.INTERNAL', 'RuntimeError: ' + 'x' * 900 + '\n\nAt:\n  model.py').text
+    assert '\n' not in text and len(text) < 330
+
+
+def test_a_silent_error_still_says_something():
+    assert judge(None, '').text == 'no reason given'
