@@ -22,6 +22,7 @@ from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
 from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.ros_adapters import get_ros_node
 
 # The folder config/ lies beside launch/, in the source tree and in the installed package.
 SHARED_MEMORY_PROFILE = Path(__file__).resolve().parent.parent / 'config' / 'fastdds_shm.xml'
@@ -30,6 +31,7 @@ PROFILE_VARIABLE = 'FASTDDS_DEFAULT_PROFILES_FILE'
 OLD_PROFILE_VARIABLE = 'FASTRTPS_DEFAULT_PROFILES_FILE'
 OLD_DISTRIBUTIONS = ('humble', 'iron', 'jazzy')
 TRANSPORTS_VARIABLE = 'FASTDDS_BUILTIN_TRANSPORTS'
+LOOK_S = 0.1
 FIRST_RETRY_S = 2.0
 LONGEST_RETRY_S = 30.0
 # The message class with the numbers is not ours to import; launch_ros has them by name.
@@ -187,8 +189,24 @@ class Autostart:
             RegisterEventHandler(OnProcessExit(
                 target_action=self._node, on_exit=self._on_exit)),
             self._node,
-            self._request('CONFIGURE'),
+            self._look_soon(),
         ]
+
+    def _look_soon(self):
+        return TimerAction(period=LOOK_S, actions=[OpaqueFunction(function=self._configure)])
+
+    def _configure(self, context):
+        """
+        Ask for ``configure`` as soon as the node is there.
+
+        A request before that would block a thread of launch_ros, which then ends every launch
+        that is interrupted during start-up, or whose node dies, with an exception of its own.
+        """
+        if self._is_done:
+            return []
+        if not get_ros_node(context).count_publishers(f'{self._node.node_name}/transition_event'):
+            return [self._look_soon()]
+        return [self._request('CONFIGURE')]
 
     def _request(self, transition):
         return EmitEvent(event=ChangeState(
@@ -198,7 +216,7 @@ class Autostart:
     def _on_transition(self, context):
         event = context.locals.event
         came_from, self._state = event.start_state, event.goal_state
-        if self._is_done:
+        if self._is_done or context.is_shutdown:
             return []
         if self._state == 'active':
             self._is_done = True
@@ -206,8 +224,7 @@ class Autostart:
         if self._state == 'inactive' and came_from == 'configuring':
             return [self._request('ACTIVATE')]
         if self._state == 'finalized':
-            self._is_done = True
-            return []
+            return self._end(f'{self._node.node_name} is finalized and cannot be configured again')
         if self._state in ('unconfigured', 'inactive'):
             return self._on_failed('activate' if self._state == 'inactive' else 'configure')
         return []
@@ -217,9 +234,7 @@ class Autostart:
         name = self._node.node_name
         said = f'{name} did not {transition}; the reason is in its ERROR line above'
         if self._on_failure == 'shutdown':
-            self._is_done = True
-            return [LogInfo(msg=f'{said}. on_failure:=shutdown ends this launch'),
-                    EmitEvent(event=Shutdown(reason=f'{name} did not {transition}'))]
+            return self._end(said)
         if self._on_failure == 'stay':
             return [LogInfo(msg=f'{said}. It stays alive; once that is mended: '
                                 f'ros2 lifecycle set {name} {transition}')]
@@ -236,10 +251,14 @@ class Autostart:
         return [self._request(transition.upper())]
 
     def _on_exit(self, event, context):
-        """End a launch that would otherwise wait for ever for the services of a dead node."""
+        """End a launch that would otherwise wait for ever for a node that is dead."""
         was_done, self._is_done = self._is_done, True
         if was_done or context.is_shutdown:
             return []
-        return [EmitEvent(event=Shutdown(
-            reason=f'{self._node.node_name} ended with code {event.returncode} before it was '
-                   'active'))]
+        return self._end(f'{self._node.node_name} ended with code {event.returncode} before it '
+                         'was active; its last lines above say why')
+
+    def _end(self, reason):
+        self._is_done = True
+        return [LogInfo(msg=f'{reason}. This launch ends'),
+                EmitEvent(event=Shutdown(reason=reason))]

@@ -7,9 +7,8 @@ from lifecycle_msgs.srv import GetState
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Image
-from waiting import wait_until
-
 from vig.msg import InferenceResult
+from waiting import wait_until
 
 WIDTH, HEIGHT = 64, 48
 

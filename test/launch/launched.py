@@ -73,11 +73,14 @@ class Launched:
         return self._process.wait(END_S)
 
     def close(self) -> None:
-        """End everything that is left: first politely, then the whole session."""
-        if self._process.poll() is None:
-            self.interrupt(like_a_terminal=False)
-            with contextlib.suppress(subprocess.TimeoutExpired):
+        """End everything; fails where the launch does not end when it is interrupted."""
+        try:
+            if self._process.poll() is None:
+                self.interrupt(like_a_terminal=False)
                 self._process.wait(END_S)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f'the launch did not end:\n{self.output}') from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()

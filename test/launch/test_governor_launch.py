@@ -144,7 +144,7 @@ def test_a_wrong_file_ends_the_launch_with_the_sentence_where_shutdown_is_asked_
     running = launch(GOVERNOR, 'config:=/none.yaml', 'on_failure:=shutdown')
     running.wait_for_end()
     assert f'configure failed: /none.yaml: {NO_FILE}' in running.output
-    assert 'on_failure:=shutdown ends this launch' in running.output
+    assert '/governor did not configure' in running.output
 
 
 def test_a_wrong_file_leaves_the_node_alive_where_stay_is_asked_for(
@@ -205,4 +205,14 @@ def test_a_governor_that_dies_before_it_was_active_ends_the_launch(launch, write
     running.wait_for('Trying again in 2 s')
     running.kill('governor')
     running.wait_for_end()
-    assert 'process has died' in running.output
+    assert '/governor ended with code -9 before it was active' in running.output
+
+
+def test_a_node_that_cannot_even_start_ends_the_launch_without_an_exception_of_it(
+        launch, tmp_path):
+    parameters = tmp_path / 'governor.yaml'
+    parameters.write_text('governor:\n  broken: [1\n')
+    running = launch(GOVERNOR, 'config:=/none.yaml', f'params_file:={parameters}')
+    running.wait_for_end()
+    assert '/governor ended with code 1 before it was active' in running.output
+    assert 'Caught exception in launch' not in running.output

@@ -12,7 +12,7 @@ ALLOWED = {'launch', 'launch_ros', *sys.stdlib_module_names}
 ARGUMENTS = {
     'governor.launch.py': {'config', 'namespace', 'params_file', 'autostart', 'on_failure',
                            'log_level', 'use_sim_time', 'dds', 'stop_timeout_s'},
-    'demo.launch.py': {'seconds', 'assets', 'out', 'log_level'},
+    'demo.launch.py': {'seconds', 'assets', 'out', 'dds', 'log_level'},
 }
 
 
