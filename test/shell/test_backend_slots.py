@@ -2,6 +2,9 @@
 
 import gc
 import os
+from pathlib import Path
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -11,6 +14,7 @@ from vig_governor.backend.base import NoFreeSlot
 from vig_governor.backend.segments import (Knowledge, private_segment, Refused, Registrar,
                                            Unreachable)
 from vig_governor.backend.senders import Senders
+from vig_governor.backend.shared_memory import SharedRegion, sweep
 from vig_governor.backend.slots import ALIGNMENT, Slot, SlotPool
 from waiting import wait_until
 
@@ -190,6 +194,21 @@ def test_mappings_end_with_the_last_array_that_looks_into_them(slot):
     del array
     gc.collect()
     wait_until(lambda: gc.collect() is not None and mapped() == 0)
+
+
+def test_what_a_killed_process_left_is_swept_up_and_nothing_else():
+    child = ('import os; from vig_governor.backend.shared_memory import SharedRegion as R; '
+             'r = R(1, "/vig_test_"); print(r.key, flush=True); os._exit(1)')
+    left = subprocess.run([sys.executable, '-c', child], capture_output=True, text=True,
+                          cwd=Path(__file__).parents[2]).stdout.strip()
+    ours = SharedRegion(1, '/vig_test_')
+    foreign = Path('/dev/shm/vig_test_readme')
+    foreign.touch()
+    assert sweep('/vig_test_') == [], 'a young name may be on its way to the server'
+    assert sweep('/vig_test_', older_than_s=0.0) == [left]
+    assert Path(f'/dev/shm{ours.key}').exists() and foreign.exists()
+    ours.unlink()
+    foreign.unlink()
 
 
 def test_every_job_has_a_thread_and_threads_are_used_again():

@@ -6,6 +6,7 @@ import threading
 
 from vig_governor.backend.base import BackendUnavailable
 from vig_governor.backend.segments import private_segment, Refused, Registrar, Unreachable
+from vig_governor.backend.shared_memory import sweep
 from vig_governor.backend.slots import Slot, SlotPool
 
 _log = logging.getLogger('vig.backend')
@@ -25,6 +26,7 @@ class InputMemory:
     def __init__(self, endpoint: str, register: Callable[[str, str, int], None],
                  unregister: Callable[[str], None], *, key_prefix: str) -> None:
         self._endpoint = endpoint
+        self._key_prefix = key_prefix
         self.registrar = Registrar(register, unregister, endpoint=endpoint,
                                    key_prefix=key_prefix)
         self._pools: dict[str, SlotPool] = {}
@@ -43,6 +45,7 @@ class InputMemory:
             raise ValueError(f'transport {transport!r} is none of {", ".join(TRANSPORTS)}')
         is_shared = transport == 'shm' or (transport == 'auto' and is_loopback(self._endpoint))
         if is_shared:
+            sweep(self._key_prefix)
             self._probe(stream, is_required=transport == 'shm')
         new_segment = self.registrar.segment if is_shared else private_segment
         pool = SlotPool(stream, slots, lambda: Slot(new_segment, self.registrar.discard))

@@ -8,14 +8,18 @@ SIGBUS in the middle of a frame, and it refuses to close while an array still lo
 Here the memory is committed at creation, and the mapping ends with the last array.
 
 The *name* lives only until the server has opened it: a mapping needs no name, so a governor that
-is killed leaves nothing behind in ``/dev/shm``.
+is killed leaves nothing behind in ``/dev/shm``, but for the moment between the two. What dies
+in that moment is swept up by the next governor.
 """
 
 from collections.abc import Callable
 import contextlib
 import mmap
 import os
+from pathlib import Path
+import re
 import secrets
+import time
 import weakref
 
 FOLDER = '/dev/shm'
@@ -58,6 +62,31 @@ class SharedRegion:
     def unlink(self) -> None:
         """Take the name away; the memory lives on while somebody maps it. Idempotent."""
         self._unlink()
+
+
+def sweep(key_prefix: str = KEY_PREFIX, *, older_than_s: float = 60.0) -> list[str]:
+    """
+    Remove names that processes of ours left when they were killed.
+
+    A name is left over if it is ours to remove, no process has its number, and it is older than
+    any registration takes: a process in another container may share ``/dev/shm`` but not our
+    process numbers.
+
+    :returns: the keys that were removed.
+    """
+    pattern = re.compile(re.escape(key_prefix.lstrip('/')) + r'(\d+)_[0-9a-f]{24}')
+    removed = []
+    for path in Path(FOLDER).glob(f'{key_prefix.lstrip("/")}*'):
+        with contextlib.suppress(OSError):
+            facts = path.stat()
+            is_left_over = ((match := pattern.fullmatch(path.name)) is not None
+                            and facts.st_uid == os.getuid()
+                            and time.time() - facts.st_ctime > older_than_s
+                            and not os.path.exists(f'/proc/{match[1]}'))
+            if is_left_over:
+                path.unlink()
+                removed.append(f'/{path.name}')
+    return removed
 
 
 def _remove(path: str) -> None:
