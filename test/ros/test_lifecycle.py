@@ -62,9 +62,11 @@ def test_a_server_that_hangs_fails_configure_in_time_and_a_retry_works(stage, tr
 
 def test_two_rounds_through_the_lifecycle_do_not_subscribe_twice(stage):
     results, statuses = stage.one_camera()
+    before = len(list(stage.node.publishers))
     stage.activate()
     assert stage.change('deactivate')[0] and subscribed(stage) == 0
     assert stage.change('cleanup')[0]
+    assert len(list(stage.node.publishers)) == before
     stage.activate()
     assert subscribed(stage) == 1
     stage.camera().publish(image())

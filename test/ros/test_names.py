@@ -1,6 +1,8 @@
 """Where topics end up: namespaces, remapping, and outputs that follow their input."""
 
-from stage import config_text, image, model_text, stream_text
+from stage import config_text, image, model_text, Reader, stream_text
+
+from vig.msg import InferenceResult
 
 
 def start(stage, topic, *, remappings=(), namespace=''):
@@ -29,8 +31,6 @@ def test_remapping_the_input_moves_its_outputs(stage):
 
 
 def test_an_output_can_be_remapped_by_itself(stage):
-    from stage import Reader
-    from vig.msg import InferenceResult
     start(stage, '/cam', remappings=['/cam/vig/result:=/boxes'])
     boxes = Reader(stage.client, InferenceResult, '/boxes')
     stage.camera('/cam').publish(image())
@@ -54,6 +54,20 @@ def test_results_of_two_cameras_come_on_their_own_topics(stage):
     assert left.wait_for(1)[0].header.frame_id == 'l'
     assert right.wait_for(1)[0].header.frame_id == 'r'
     assert (left.messages[0].stream, right.messages[0].stream) == ('left', 'right')
+
+
+def test_two_models_read_one_camera_through_outputs_of_their_own(stage):
+    path = stage.write(config_text(
+        stage.endpoint, models=[model_text('one', 'echo'), model_text('two', 'quick')],
+        streams=[stream_text('first', '/cam', 'one'),
+                 stream_text('second', '/cam', 'two', extra='output: /second')]))
+    stage.governor(path)
+    stage.activate()
+    first, _ = stage.outputs('/cam')
+    second = Reader(stage.client, InferenceResult, '/second/result')
+    stage.camera('/cam', subscribers=2).publish(image())
+    assert first.wait_for(1)[0].stream == 'first'
+    assert second.wait_for(1)[0].stream == 'second'
 
 
 def test_two_inputs_that_are_remapped_onto_each_other_are_refused(stage):

@@ -238,6 +238,7 @@ def test_a_drain_that_takes_too_long_cancels_what_is_left(stage):
     wait_until(lambda: stage.neighbour.sent)
     assert stage.actor.drain(deadline_s=0.05) is False
     assert sorted(stage.reasons()) == [(1, 'cancelled'), (2, 'cancelled'), (3, 'cancelled')]
+    assert any(isinstance(event, DrainExpired) for event in stage.scheduler.events)
 
 
 def test_stopping_without_a_drain_still_ends_every_request(stage):
