@@ -109,16 +109,19 @@ def test_giving_up_on_a_stopped_server_proves_nothing(mortal_server, mortal):
 
 
 def test_everything_at_configure_is_bounded_while_the_server_is_stopped(mortal, mortal_server):
+    fresh = TritonBackend(mortal_server.grpc_endpoint)
+    fresh.connect(timeout_s=2.0)
     mortal_server.pause()
     try:
         for call in (lambda: mortal.backend.connect(timeout_s=0.5),
                      lambda: mortal.backend.inspect('echo', timeout_s=0.5),
                      lambda: mortal.backend.statistics('echo', timeout_s=0.5),
-                     lambda: mortal.backend.open_stream('two', slots=1, transport='shm')):
+                     lambda: fresh.open_stream('two', slots=1, transport='shm')):
             begin = time.monotonic()
             with pytest.raises(BackendUnavailable, match=mortal_server.grpc_endpoint):
                 call()
-            assert time.monotonic() - begin < 2.8
+            assert time.monotonic() - begin < 1.8
+        fresh.close()
         begin = time.monotonic()
         asked = mortal.send('shared', 'echo', IMAGE=np.zeros((500, 500, 3), np.uint8))
         assert time.monotonic() - begin < 0.3, 'sending waited for the server'

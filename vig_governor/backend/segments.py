@@ -91,15 +91,20 @@ class Registrar:
         self._lock = threading.Lock()
         self._is_closed = False
         self._refused_in: int | None = None
+        self._accepted_in: int | None = None
         self.epoch = 0
 
     def probe(self) -> None:
         """
         Find out now whether the server takes shared memory at all; waits for the answer.
 
+        Asks once in an epoch: the streams of a node are opened one after the other.
+
         :raises Refused: it does not, or there is no shared memory on this host.
         :raises Unreachable: it did not answer.
         """
+        if self._accepted_in == self.epoch:
+            return
         try:
             region = SharedRegion(1, self._key_prefix)
         except OSError as error:
@@ -114,6 +119,7 @@ class Registrar:
         finally:
             region.unlink()
         self._refused_in = None
+        self._accepted_in = self.epoch
 
     def segment(self, byte_size: int) -> Segment:
         """Give memory to share, or private memory where sharing cannot work at present."""

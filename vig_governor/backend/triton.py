@@ -24,7 +24,7 @@ from vig_governor.backend.verdict import judge, Meaning, Verdict
 _log = logging.getLogger('vig.backend')
 
 GIVE_UP_AFTER_S = 300.0
-SHARED_MEMORY_TIMEOUT_S = 2.0
+SHARED_MEMORY_TIMEOUT_S = 1.0
 CLOSE_TIMEOUT_S = 2.0
 _ATTEMPT_S = 1.0
 _PAUSE_S = 0.1
