@@ -96,6 +96,20 @@ def test_a_signal_ends_every_process(start, number, moment):
     assert psutil.wait_procs(children, timeout=10)[1] == []
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason='needs two processor cores')
+def test_the_models_share_one_core_that_nothing_else_of_the_demo_uses(start):
+    demo = start('--seconds', '60', '--no-governor-arm', *QUICK)
+    wait_until(lambda: cameras_of(demo), 120, 'the cameras run')
+    models, others = [], []
+    for process in children_of(demo):
+        with contextlib.suppress(psutil.Error):
+            is_model = process.name() == 'triton_python_backend_stub'
+            (models if is_model else others).append(set(process.cpu_affinity()))
+    assert len(models) >= 4
+    assert all(cores == models[0] and len(cores) == 1 for cores in models)
+    assert not any(cores & models[0] for cores in others)
+
+
 def test_a_child_that_dies_is_named_and_fails_the_demo(start):
     demo = start('--seconds', '60', '--no-direct-arm', *QUICK)
     camera = wait_until(lambda: cameras_of(demo), 120, 'the cameras run')[0]

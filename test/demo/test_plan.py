@@ -37,12 +37,13 @@ def test_everything_gives_three_pose_variants_and_the_object_detector(full):
     assert {stream.name: [variant.backend_model for variant in stream.variants]
             for stream in plan.streams} == {
         'face': ['face_full', 'face_short'], 'pose': ['pose_heavy', 'pose_full', 'pose_lite'],
-        'street': ['objdet'], 'study': ['pose_full']}
+        'street': ['objdet'], 'study': ['pose_study'], 'archive': ['pose_heavy']}
 
 
 def test_pypi_alone_gives_a_smaller_plan_that_says_what_is_missing(small):
     plan = choose(small)
-    assert plan.backend_models == ('face_full', 'face_short', 'pose_full', 'segmentation')
+    assert plan.backend_models == ('face_full', 'face_short', 'pose_full', 'segmentation',
+                                   'pose_study')
     assert len(plan.notes) == 2
     assert all('npm' in note for note in plan.notes)
 

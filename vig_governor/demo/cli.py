@@ -94,15 +94,8 @@ class _Demo:
         for note in plan.notes:
             self._console.print(f'note: {note}')
         self._folder.mkdir(parents=True, exist_ok=True)
-        models, others = split_cores()
-        previous = os.sched_getaffinity(0)
-        # Children inherit it: the models' core is theirs alone where there is another one.
-        os.sched_setaffinity(0, others)
-        try:
-            direct, governed, profiles = self._run_arms(plan)
-        finally:
-            os.sched_setaffinity(0, previous)
-        self._report(plan, direct, governed, profiles, shared=models == others)
+        direct, governed, profiles = self._run_arms(plan)
+        self._report(plan, direct, governed, profiles)
 
     def _run_arms(self, plan: DemoPlan) -> tuple[Arm | None, Arm | None,
                                                  dict[str, RuntimeSamples]]:
@@ -130,7 +123,8 @@ class _Demo:
         return direct, governed, profiles
 
     def _report(self, plan: DemoPlan, direct: Arm | None, governed: Arm | None,
-                profiles: Mapping[str, RuntimeSamples], *, shared: bool) -> None:
+                profiles: Mapping[str, RuntimeSamples]) -> None:
+        models, others = split_cores()
         arms = {name: arm for name, arm in (('direct', direct), ('governed', governed))
                 if arm is not None}
         reports = {name: arm.reports(plan) for name, arm in arms.items()}
@@ -139,7 +133,7 @@ class _Demo:
                                for name, arm in arms.items()},
             'machine': {'processor': platform.machine(), 'cores': os.cpu_count(),
                         'python': platform.python_version(),
-                        'models_have_a_core_of_their_own': not shared},
+                        'models_have_a_core_of_their_own': models != others},
             'profiles_ms': {name: {f'p{percent}': samples.quantile_ns(percent) / NS_PER_MS
                                    for percent in (50, 95, 99)}
                             for name, samples in profiles.items()},

@@ -24,26 +24,37 @@ _LIMBS = ((11, 12), (11, 13), (13, 15), (12, 14), (14, 16), (11, 23), (12, 24), 
           (23, 25), (25, 27), (24, 26), (26, 28), (9, 10),
           (8, 6), (6, 5), (5, 4), (4, 0), (0, 1), (1, 2), (2, 3), (3, 7))
 _FONT = cv2.FONT_HERSHEY_DUPLEX
-_BANNER = 56
+_COLUMNS = 3
+_WIDTH, _HEIGHT, _BANNER = 640, 480, 64
+_DARK, _LIGHT = 24, (235, 235, 235)
+_EXPLANATION = (
+    'Each picture is one camera of the demo.',
+    'The last results are drawn on the very frames',
+    'that they were computed from.',
+    '',
+    '"old on delivery": from the capture of the frame',
+    'until its result reached the consumer.',
+    '',
+    'A camera without a result had to wait: its work',
+    'would have made a more important one late.')
 
 
 def draw_results(path: Path, plan: DemoPlan, notes: Mapping[str, Any],
                  captures: Mapping[str, Sequence[Sequence[int]]], videos: Path) -> None:
     """
-    Draw one panel for each stream, two in a row.
+    Draw one panel for each stream, three in a row, and a panel that says what one sees.
 
     :param notes: the consumer's record of the governed arm.
     :param captures: the cameras' logs by stream; they say which frame of the video it was.
     :param videos: folder in which the plan's video paths lie.
     """
     panels = [_panel(stream, notes[stream.name], captures[stream.name], videos)
-              for stream in plan.streams]
-    height, width = panels[0].shape[:2]
-    rows = (len(panels) + 1) // 2
-    sheet = np.full((rows * height, 2 * width, 3), 24, np.uint8)
+              for stream in plan.streams] + [_explanation()]
+    rows = (len(panels) + _COLUMNS - 1) // _COLUMNS
+    sheet = np.full((rows * (_BANNER + _HEIGHT), _COLUMNS * _WIDTH, 3), _DARK, np.uint8)
     for number, panel in enumerate(panels):
-        top, left = number // 2 * height, number % 2 * width
-        sheet[top:top + height, left:left + width] = panel
+        top, left = number // _COLUMNS * (_BANNER + _HEIGHT), number % _COLUMNS * _WIDTH
+        sheet[top:top + panel.shape[0], left:left + _WIDTH] = panel
     cv2.imwrite(str(path), sheet[:, :, ::-1])
 
 
@@ -56,7 +67,7 @@ def _panel(stream: DemoStream, notes: Mapping[str, Any], captures: Sequence[Sequ
                  if count == number).copy()
     colour = _COLOURS[stream.criticality]
     if output is None:
-        text = 'no result in this run'
+        text = 'no result: it always had to wait'
         image = (image // 3).astype(np.uint8)
     else:
         values = np.frombuffer(bytes.fromhex(output['data']),
@@ -64,11 +75,20 @@ def _panel(stream: DemoStream, notes: Mapping[str, Any], captures: Sequence[Sequ
         _DRAWERS[stream.draws](image, values.reshape(output['shape']), colour)
         age_ms = (output['received'] - output['stamp']) / NS_PER_MS
         text = f'{output["variant"]}, {age_ms:.0f} ms old on delivery'
-    banner = np.full((_BANNER, image.shape[1], 3), 24, np.uint8)
-    banner[:, :8] = colour
-    _write(banner, f'{stream.name}  ({stream.criticality})', (20, 22), 0.6, colour)
-    _write(banner, text, (20, 46), 0.55, (235, 235, 235))
-    return np.concatenate([banner, image])
+    panel = np.full((_BANNER + _HEIGHT, _WIDTH, 3), _DARK, np.uint8)
+    panel[:_BANNER, :8] = colour
+    _write(panel, f'{stream.name}  ({stream.criticality})', (20, 24), 0.7, colour)
+    _write(panel, text, (20, 52), 0.65, _LIGHT)
+    top = _BANNER + (_HEIGHT - image.shape[0]) // 2
+    panel[top:top + image.shape[0]] = image
+    return panel
+
+
+def _explanation() -> Image:
+    panel = np.full((_BANNER + _HEIGHT, _WIDTH, 3), _DARK, np.uint8)
+    for number, line in enumerate(_EXPLANATION):
+        _write(panel, line, (30, 120 + 32 * number), 0.7, _LIGHT)
+    return panel
 
 
 def _best_output(stream: DemoStream, outputs: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

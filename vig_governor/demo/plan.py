@@ -94,17 +94,22 @@ def choose(store: AssetStore) -> DemoPlan:
         store.path(path)
     served, notes = available(store), []
     pose = tuple(variant for variant in _POSE if variant.backend_model in served)
-    if len(pose) < len(_POSE):
-        notes.append('pose runs with the variant full alone: lite and heavy come with npm')
-    return DemoPlan((
-        DemoStream('face', _CARPHONE, (640, 480), 30, 'protected', 66, 100, _FACE, 'face_full',
+    streams = [
+        DemoStream('face', _CARPHONE, (640, 480), 30, 'protected', 80, 120, _FACE, 'face_full',
                    'face', seed=1),
-        DemoStream('pose', _CARPHONE, (640, 480), 10, 'high', 80, 200, pose, 'pose_full',
+        DemoStream('pose', _CARPHONE, (640, 480), 10, 'high', 90, 250, pose, 'pose_full',
                    'pose', seed=2),
         _street(store, served, notes),
         DemoStream('study', _CARPHONE, (640, 480), 10, 'best_effort', 1000, 2000,
-                   (DemoVariant('full', 'pose_full', 1.0),), 'pose_full', 'pose', seed=4),
-    ), tuple(notes))
+                   (DemoVariant('full', 'pose_study', 1.0),), 'pose_study', 'pose', seed=4)]
+    if 'pose_heavy' in served:
+        streams.append(DemoStream(
+            'archive', _CARPHONE, (640, 480), 5, 'best_effort', 1000, 2000,
+            (DemoVariant('heavy', 'pose_heavy', 1.0),), 'pose_heavy', 'pose', seed=5))
+    else:
+        notes.append('pose runs with the variant full alone, and there is no long job: '
+                     'lite and heavy come with npm')
+    return DemoPlan(tuple(streams), tuple(notes))
 
 
 def _street(store: AssetStore, served: tuple[str, ...], notes: list[str]) -> DemoStream:
@@ -117,5 +122,6 @@ def _street(store: AssetStore, served: tuple[str, ...], notes: list[str]) -> Dem
     else:
         notes.append('a segmentation takes the place of the object detector, which npm carries')
         model, draws = DemoVariant('square', 'segmentation', 1.0), 'mask'
-    return DemoStream('street', video, (640, 480), 5, 'normal', 200, 500, (model,),
+    size = (640, 480) if video == _VTEST else (640, 272)
+    return DemoStream('street', video, size, 5, 'normal', 200, 500, (model,),
                       model.backend_model, draws, seed=3)

@@ -55,9 +55,9 @@ def _face(name: str, file: str) -> ServedModel:
     return ServedModel(name, name, file, 'BOXES', (-1, 17))
 
 
-def _pose(size: str) -> ServedModel:
-    return ServedModel(f'pose_{size}', 'pose', f'pose_landmark_{size}.tflite', 'LANDMARKS',
-                       (-1, 5), also_needs=(_DETECTOR,))
+def _pose(name: str, size: str) -> ServedModel:
+    return ServedModel(name, 'pose', f'pose_landmark_{size}.tflite', 'LANDMARKS', (-1, 5),
+                       also_needs=(_DETECTOR,))
 
 
 def _segmentation(name: str, file: str) -> ServedModel:
@@ -67,9 +67,11 @@ def _segmentation(name: str, file: str) -> ServedModel:
 MODELS = (
     _face('face_short', 'face_detection_short_range.tflite'),
     _face('face_full', 'face_detection_full_range_sparse.tflite'),
-    _pose('lite'),
-    _pose('full'),
-    _pose('heavy'),
+    _pose('pose_lite', 'lite'),
+    _pose('pose_full', 'full'),
+    _pose('pose_heavy', 'heavy'),
+    # The same network as another model: the server runs both at once, as it would two others.
+    _pose('pose_study', 'full'),
     ServedModel('objdet', 'objects', 'object_detection_ssd_mobilenetv2_oidv4_fp16.tflite',
                 'BOXES', (-1, 6), also_needs=('weights/oid_labelmap.txt',)),
     _segmentation('segmentation', 'selfie_segmentation.tflite'),

@@ -41,7 +41,7 @@ def split_cores() -> tuple[set[int], set[int]]:
 def pin_models(server_pid: int, cores: set[int]) -> int:
     """Bind the threads of all model processes to ``cores``; tell how many processes they are."""
     models = [process for process in psutil.Process(server_pid).children(recursive=True)
-              if _MODEL_PROCESS in process.name() or _MODEL_PROCESS[:15] == process.name()]
+              if process.name() == _MODEL_PROCESS]
     for process in models:
         for thread in process.threads():
             with contextlib.suppress(ProcessLookupError):
@@ -50,10 +50,12 @@ def pin_models(server_pid: int, cores: set[int]) -> int:
 
 
 @contextlib.contextmanager
-def serve(plan: DemoPlan, store: AssetStore, folder: Path, *,
-          grpc_port: int = 0) -> Iterator[TritonServer]:
+def serve(plan: DemoPlan, store: AssetStore, folder: Path, *, grpc_port: int = 0
+          ) -> Iterator[TritonServer]:
     """
-    Run the plan's models on a real server.
+    Run the plan's models on a real server, and everything else that we start beside them.
+
+    While it runs, this thread and the children that it starts keep off the models' core.
 
     :param folder: receives ``model_repository/`` and ``log/triton.log``.
     :raises TritonServerError: it is not installed or did not start.
@@ -63,10 +65,16 @@ def serve(plan: DemoPlan, store: AssetStore, folder: Path, *,
     log = folder / 'log' / 'triton.log'
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    with TritonServer(folder / 'model_repository', grpc_port=grpc_port, environment=environment,
-                      log=log) as server:
-        pin_models(server.pid, split_cores()[0])
-        yield server
+    before = os.sched_getaffinity(0)
+    for_models, for_others = split_cores()
+    os.sched_setaffinity(0, for_others)
+    try:
+        with TritonServer(folder / 'model_repository', grpc_port=grpc_port,
+                          environment=environment, log=log) as server:
+            pin_models(server.pid, for_models)
+            yield server
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

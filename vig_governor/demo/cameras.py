@@ -1,0 +1,59 @@
+"""
+All cameras of the demo as one command, for whoever supervises server and governor otherwise.
+
+``python -m vig_governor.demo.cameras`` starts one camera process for each stream of the plan and
+ends with the last of them, or on SIGTERM or SIGINT; no camera outlives it.
+"""
+
+import argparse
+from pathlib import Path
+import signal
+import sys
+import threading
+
+from vig_core.errors import VigError
+
+from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
+from vig_governor.demo.plan import choose, DemoStream
+from vig_governor.demo.processes import Processes
+
+
+def camera_command(stream: DemoStream, assets: Path, seconds: float) -> list[str]:
+    """Give the command line of one camera."""
+    width, height = stream.size
+    return [sys.executable, '-m', 'vig_governor.demo.camera', str(assets / stream.video),
+            '--topic', stream.topic, '--name', stream.frame_id, '--frame-id', stream.frame_id,
+            '--rate', str(stream.rate_hz), '--width', str(width), '--height', str(height),
+            '--jitter-ms', str(stream.jitter_ms), '--transport-ms', str(stream.transport_ms),
+            '--seed', str(stream.seed), '--seconds', str(seconds)]
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog='python -m vig_governor.demo.cameras',
+                                     description='Publish all videos of the demo.')
+    parser.add_argument('--assets', type=Path, default=DEFAULT_FOLDER)
+    parser.add_argument('--out', type=Path, default=Path('build/demo'),
+                        help='folder that receives log/camera_<stream>.log')
+    parser.add_argument('--seconds', type=float, default=60.0)
+    options = parser.parse_args()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        plan = choose(AssetStore(options.assets))
+        with Processes(options.out / 'log', {}) as processes:
+            cameras = [processes.start(f'camera_{stream.name}', camera_command(
+                stream, options.assets, options.seconds)) for stream in plan.streams]
+            print(f'publishing {", ".join(stream.topic for stream in plan.streams)}', flush=True)
+            while any(camera.returncode is None for camera in cameras) and not stop.wait(0.1):
+                processes.check(may_end=cameras)
+            processes.check(may_end=cameras)
+    except VigError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
