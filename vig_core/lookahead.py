@@ -12,7 +12,7 @@ The two schedules, with and without the candidate, are compared arrival by arriv
 they coincide again: what comes later cannot tell them apart.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -48,7 +48,7 @@ class Veto:
 
 
 def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned_ns: int,
-         now_ns: int) -> Veto | None:
+         now_ns: int, overruns_at_ns: Sequence[int] = ()) -> Veto | None:
     """
     Judge a candidate that would start on the first slot and take ``planned_ns``.
 
@@ -56,12 +56,15 @@ def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned
         needed.
     :param free_at_ns: predicted end of what runs on each slot, never before now; the first slot
         is the one that the candidate would take.
+    :param overruns_at_ns: instants from which on some of these predictions move with the clock.
     """
     without = list(free_at_ns)
     beside = [free_at_ns[0] + planned_ns, *free_at_ns[1:]]
-    until_ns = min((free_ns for free_ns in free_at_ns if free_ns > now_ns), default=_FOREVER)
-    is_any_moving = False
-    for reservation in reservations:
+    until_ns = min((at_ns for at_ns in (*free_at_ns, *overruns_at_ns) if at_ns > now_ns),
+                   default=_FOREVER)
+    is_any_moving = any(at_ns <= now_ns for at_ns in overruns_at_ns)
+    expected = iter(reservations)
+    for reservation in expected:
         if max(beside) <= reservation.arrival_ns or sorted(without) == sorted(beside):
             return None
         alone_ns = _serve(reservation, without)
@@ -73,8 +76,17 @@ def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned
         if is_any_moving and is_pushed and not reservation.is_moving and alone_ns <= deadline_ns:
             until_ns = min(until_ns, now_ns + deadline_ns - alone_ns + 1)
         if alone_ns <= deadline_ns < beside_ns:
-            return Veto(reservation, beside_ns - deadline_ns, until_ns)
+            return Veto(reservation, beside_ns - deadline_ns,
+                        min(until_ns, _overtaken_from_ns(expected)))
     return None
+
+
+def _overtaken_from_ns(expected: Iterator[Reservation]) -> int:
+    """Say when the next one becomes overdue: from then on it may be served before the victim."""
+    for reservation in expected:
+        if not reservation.is_moving:
+            return reservation.changes_at_ns
+    return _FOREVER
 
 
 def _serve(reservation: Reservation, free_at_ns: list[int]) -> int:

@@ -100,8 +100,9 @@ class Scheduler:
         if not self._overload.is_quiet or self._guards.is_any_alive(self._roster.now_ns):
             instants.append(self._overload.next_grid_ns)
         if self._roster.has_waiting:
-            if self._is_watching_all or self._roster.slots.has_credit:
-                instants.append(self._roster.next_useless_ns)
+            useless_ns = self._roster.next_useless_ns
+            if useless_ns < NEVER and (self._is_watching_all or self._roster.slots.has_credit):
+                instants.append(self._roster.slots.too_late_from_ns(useless_ns))
             for held in self._held:
                 instants += [held.recheck_ns] if held.recheck_ns is not None else []
                 instants += [held.veto.until_ns] if held.veto is not None else []

@@ -96,7 +96,7 @@ class Selector:
                 if arrivals is None:
                     arrivals = self._guards.in_arrival_order(now_ns)
                 stopper = veto(self._reservations(arrivals, model.criticality, now_ns), free_at_ns,
-                               choice.planned_ns, now_ns)
+                               choice.planned_ns, now_ns, self._slots.overruns_at_ns())
             if stopper is None:
                 found.start, found.choice = request, choice
                 return found

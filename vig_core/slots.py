@@ -93,6 +93,32 @@ class SlotTable:
         """Predict optimistically when the next dispatch can begin; now where nobody knows."""
         return min(self.free_at_ns(now_ns, is_optimistic=True), default=now_ns)
 
+    def too_late_from_ns(self, limit_ns: int) -> int:
+        """
+        Say from when on the next dispatch cannot begin before ``limit_ns`` any more.
+
+        What is pipelined behind an execution that overruns moves with the clock, so this can lie
+        before the limit itself.
+        """
+        instants = []
+        for claims in self._claims:
+            if _is_quarantined(claims):
+                continue
+            behind_ns = sum(claim.optimistic_ns for claim in claims[1:])
+            if not claims or (claims[0].begins_at_ns + claims[0].optimistic_ns + behind_ns
+                              < limit_ns):
+                instants.append(limit_ns - behind_ns)
+        return max(instants, default=limit_ns)
+
+    def overruns_at_ns(self) -> list[int]:
+        """
+        Say when executions that others are pipelined behind exceed their plans.
+
+        From then on the conservative predictions of these slots move with the clock.
+        """
+        return [claims[0].begins_at_ns + claims[0].planned_ns for claims in self._claims
+                if len(claims) > 1 and not _is_quarantined(claims)]
+
     def take(self, request: Request, *, now_ns: int, planned_ns: int,
              optimistic_ns: int) -> Claim:
         """Claim a credit on the open slot that is free first; there must be one."""

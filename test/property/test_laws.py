@@ -13,7 +13,8 @@ from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
                              ExecutionsProvenOver, RequestArrived, TimeJumped, Woke)
 from vig_core.request import Reason
-from worlds import live, moves, ORIGIN_NS, relive, systems
+from worlds import (awaited_moves, awaited_systems, live, moves, ORIGIN_NS, relive,
+                    systems)
 
 shifts = st.sampled_from([1, 999_999_999, 86_400_000_000_001, 7 << 50])
 
@@ -44,6 +45,12 @@ def test_a_shift_in_time_changes_nothing(system, script, shift_ns):
 
 @given(systems(), moves, st.integers(0, 1 << 30))
 def test_extra_ticks_change_nothing(system, script, seed):
+    life = live(system, script)
+    assert relive(life, seed=seed).log == life.log
+
+
+@given(awaited_systems(), awaited_moves, st.integers(0, 1 << 30))
+def test_extra_ticks_change_nothing_while_frames_are_awaited(system, script, seed):
     life = live(system, script)
     assert relive(life, seed=seed).log == life.log
 

@@ -82,6 +82,32 @@ def systems(draw):
         is_miss_aware=draw(st.booleans()))
 
 
+@st.composite
+def awaited_systems(draw):
+    """Two or three guarded cameras and a long job: every wait is for an expected frame."""
+    made = {}
+    for name in 'abc'[:draw(st.integers(2, 3))]:
+        p99_ns = draw(_ms(3, 5, 10))
+        made[name] = Model(
+            name=name, policy=QueuePolicy.LATEST_PER_KEY, capacity=2,
+            criticality=draw(st.sampled_from([Criticality.PROTECTED, Criticality.HIGH])),
+            contract=Contract(
+                deadline_ns=draw(_ms(10, 14, 20, 40)), max_age_ns=draw(_ms(40, 100)),
+                period_ns=draw(_ms(20, 25, 50)), release_jitter_ns=draw(_ms(0, 2, 6))),
+            variants=(Variant('v', name, RuntimeProfile(p99_ns // 2, p99_ns)),))
+    for name in 'xy':
+        made[name] = Model(
+            name=name, policy=QueuePolicy.NEVER_DROP, capacity=3,
+            criticality=draw(st.sampled_from([Criticality.HIGH, Criticality.BEST_EFFORT])),
+            contract=Contract(deadline_ns=draw(_ms(30, 400))),
+            variants=(Variant('big', f'{name}0', RuntimeProfile(
+                2 * NS_PER_MS, draw(_ms(4, 12, 17, 30))), 1.0),
+                Variant('small', f'{name}1', RuntimeProfile(
+                    NS_PER_MS, draw(_ms(2, 3))), 0.5))[:draw(st.integers(1, 2))])
+    return System(models=made, slots=draw(st.sampled_from([1, 1, 2])),
+                  pipelining_depth=draw(st.sampled_from([0, 0, 1])), margin_percent=100)
+
+
 @dataclass(frozen=True)
 class Move:
     """What happens next, told without knowing the state: choices are indices modulo."""
@@ -96,6 +122,14 @@ class Move:
 
 KINDS = (['arrive'] * 10 + ['complete'] * 7 + ['fail', 'break', 'refuse', 'cancel', 'prove',
                                                'jump', 'invalid'])
+
+awaited_moves = st.lists(st.builds(
+    Move, kind=st.sampled_from(['arrive', 'arrive', 'complete', 'complete', 'complete']),
+    gap_ns=st.sampled_from([0, 1, NS_PER_MS, 2 * NS_PER_MS, 4 * NS_PER_MS, 9 * NS_PER_MS,
+                            25 * NS_PER_MS]),
+    wakes=st.booleans(), choice=st.integers(0, 7),
+    age_ns=st.sampled_from([0, NS_PER_MS, 5 * NS_PER_MS, 12 * NS_PER_MS]),
+    bytes=st.just(0)), min_size=4, max_size=40)
 
 moves = st.lists(st.builds(
     Move, kind=st.sampled_from(KINDS),
