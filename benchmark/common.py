@@ -1,0 +1,81 @@
+"""What the benchmarks with a server share: the conditions, the configuration, the quantiles."""
+
+from collections.abc import Sequence
+import os
+from pathlib import Path
+import platform
+import statistics
+from typing import Any
+
+from vig_governor.demo.arms import graph_environment
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = ROOT / 'benchmark' / 'models'
+MODEL = 'fixed'
+
+
+def isolate() -> dict[str, str]:
+    """Keep DDS of this process and its children on this host; before rclpy is initialised."""
+    environment = graph_environment(ROOT / 'config', None)
+    os.environ.update(environment)
+    return environment
+
+
+def conditions() -> dict[str, Any]:
+    """Say what the figures depend on: processor, cores, Python, load of the last minute."""
+    model = 'unknown processor'
+    for line in Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines():
+        if line.startswith('model name'):
+            model = line.partition(':')[2].strip()
+            break
+    return {'processor': model, 'cores': len(os.sched_getaffinity(0)),
+            'machine': platform.machine(), 'python': platform.python_version(),
+            'load_1min': round(os.getloadavg()[0], 2)}
+
+
+def told(facts: dict[str, Any]) -> str:
+    """Write ``conditions`` as one line."""
+    return (f'{facts["processor"]} ({facts["machine"]}), {facts["cores"]} cores, '
+            f'Python {facts["python"]}, load average {facts["load_1min"]}')
+
+
+def quantile(samples: Sequence[float], percent: float) -> float:
+    """Give the nearest-rank quantile; at least one sample."""
+    ranked = sorted(samples)
+    return ranked[max(0, -(-len(ranked) * percent // 100).__int__() - 1)]
+
+
+def median_of_blocks(blocks: Sequence[Sequence[float]], percent: float) -> float:
+    """Take the quantile of each block and the median of these: one disturbed block is no result."""
+    return statistics.median(quantile(block, percent) for block in blocks if block)
+
+
+def config_text(endpoint: str, streams: Sequence[tuple[str, str]], *, runtime_ms: float) -> str:
+    """
+    Write a vig.yaml with one model per stream, all on the same backend model.
+
+    :param streams: name and topic of each.
+    :param runtime_ms: what the governor plans with.
+    """
+    lines = ['version: 1', f'backend: {{grpc_endpoint: "{endpoint}", slots: 1}}', 'models:']
+    for name, _ in streams:
+        lines += [
+            f'  {name}_model:',
+            '    class: normal',
+            '    queue: {policy: latest, capacity: 1}',
+            '    contract: {deadline_ms: 500, max_age_ms: 1000}',
+            '    variants:',
+            f'      - id: {MODEL}',
+            f'        backend_model: {MODEL}',
+            '        quality: {value: 1.0, source: user_declared}',
+            f'        profile: {{p50_us: {round(runtime_ms * 1000)}, '
+            f'p99_us: {round(runtime_ms * 1500)}}}']
+    lines.append('streams:')
+    for name, topic in streams:
+        lines += [
+            f'  {name}:',
+            f'    topic: {topic}',
+            '    type: sensor_msgs/msg/Image',
+            f'    model: {name}_model',
+            '    input: {tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}']
+    return '\n'.join(lines) + '\n'

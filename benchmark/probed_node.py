@@ -1,0 +1,133 @@
+"""
+The real ``GovernorNode`` in a process of its own, with a clock read at eight points.
+
+The product is not changed for this: the points are the entries and returns of functions that
+every frame passes anyway, wrapped before the node is made. A point costs one read of the
+monotonic clock and one list store, well below a microsecond. On SIGTERM or SIGINT the node ends
+as it always does, and the points of every frame are written as JSON:
+``{"frames": {stamp_ns: [ns, ...]}, "inline": n, "cpu_s": seconds}``.
+"""
+
+import argparse
+from collections.abc import Callable
+from enum import IntEnum
+import json
+from pathlib import Path
+import sys
+import threading
+import time
+from typing import Any
+
+from rclpy.lifecycle import LifecyclePublisher
+
+import tritonclient.grpc as triton
+
+from vig.msg import InferenceResult
+
+from vig_governor.backend.triton import TritonBackend
+from vig_governor.clock import stamp_to_ns
+from vig_governor.encoders.image import ImageEncoder
+from vig_governor.intake import Intake
+from vig_governor.node import GovernorNode
+from vig_governor.process import run
+
+from wire import WireWatch
+
+
+class Point(IntEnum):
+    """Where the clock is read, in the order in which a frame passes."""
+
+    FRAME_IN_HAND = 0
+    CALLBACK_OVER = 1
+    CONVERSION_BEGINS = 2
+    CONVERSION_ENDS = 3
+    ON_THE_WIRE = 4
+    ANSWER_IN_HAND = 5
+    PUBLISH_BEGINS = 6
+    PUBLISHED = 7
+
+
+class Probes:
+    """Keeps the points of every frame, by the stamp of its header."""
+
+    def __init__(self) -> None:
+        """Know no frame yet."""
+        self.frames: dict[int, list[int]] = {}
+        self.inline = 0
+        self._sent: dict[str, list[int]] = {}
+        self._wire: Any = None
+        self._here = threading.local()
+
+    def install(self) -> None:
+        """Wrap the functions at the points; before the node is made."""
+        self._wrap(Intake, '__call__', self._intake)
+        self._wrap(ImageEncoder, 'encode', self._encode)
+        self._wrap(TritonBackend, '__init__', self._watch)
+        self._wrap(TritonBackend, 'infer', self._send)
+        self._wrap(triton.InferenceServerClient, 'infer', self._call)
+        self._wrap(LifecyclePublisher, 'publish', self._publish)
+
+    def write(self, path: Path) -> None:
+        """Write everything that was kept."""
+        path.write_text(json.dumps({'frames': self.frames, 'inline': self.inline,
+                                    'cpu_s': time.process_time()}), encoding='utf-8')
+
+    @staticmethod
+    def _wrap(owner: type, name: str, around: Callable[..., Any]) -> None:
+        inner = getattr(owner, name)
+        setattr(owner, name, lambda *args, **kwargs: around(inner, *args, **kwargs))
+
+    def _intake(self, inner: Callable[..., Any], intake: Any, message: Any) -> None:
+        now_ns = time.monotonic_ns()
+        points = self.frames[stamp_to_ns(message.header.stamp)] = [0] * len(Point)
+        points[Point.FRAME_IN_HAND] = now_ns
+        inner(intake, message)
+        points[Point.CALLBACK_OVER] = time.monotonic_ns()
+
+    def _encode(self, inner: Callable[..., Any], encoder: Any, message: Any, slot: Any) -> None:
+        points = self._here.points = self.frames[stamp_to_ns(message.header.stamp)]
+        points[Point.CONVERSION_BEGINS] = time.monotonic_ns()
+        inner(encoder, message, slot)
+        points[Point.CONVERSION_ENDS] = time.monotonic_ns()
+
+    def _watch(self, inner: Callable[..., Any], backend: Any, *args: Any,
+               **kwargs: Any) -> None:
+        inner(backend, *args, **kwargs)
+        self._wire = WireWatch(backend._client)
+
+    def _send(self, inner: Callable[..., Any], backend: Any, request_id: int, *args: Any) -> None:
+        self._sent[str(request_id)] = self._here.points
+        inner(backend, request_id, *args)
+
+    def _call(self, inner: Callable[..., Any], client: Any, model: str, inputs: Any,
+              **kwargs: Any) -> Any:
+        points = self._sent.pop(kwargs['request_id'])
+        self.inline += any(each._get_content() is not None for each in inputs)
+        answer = inner(client, model, inputs, **kwargs)
+        points[Point.ANSWER_IN_HAND] = time.monotonic_ns()
+        points[Point.ON_THE_WIRE] = self._wire.take()
+        return answer
+
+    def _publish(self, inner: Callable[..., Any], publisher: Any, message: Any) -> None:
+        begin_ns = time.monotonic_ns()
+        inner(publisher, message)
+        if isinstance(message, InferenceResult):
+            points = self.frames[stamp_to_ns(message.header.stamp)]
+            points[Point.PUBLISH_BEGINS] = begin_ns
+            points[Point.PUBLISHED] = time.monotonic_ns()
+
+
+def main() -> int:
+    """Run the command line: ``probed_node.py OUTPUT --ros-args ...``."""
+    parser = argparse.ArgumentParser(description='Run a governor whose path is timed.')
+    parser.add_argument('output', type=Path)
+    options, rest = parser.parse_known_args()
+    probes = Probes()
+    probes.install()
+    code = run(GovernorNode, [sys.argv[0], *rest])
+    probes.write(options.output)
+    return code
+
+
+if __name__ == '__main__':
+    sys.exit(main())
