@@ -7,7 +7,7 @@ from lifecycle_msgs.srv import GetState
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Image
-from vig.msg import InferenceResult
+from vig.msg import InferenceResult, RequestStatus
 from waiting import wait_until
 
 WIDTH, HEIGHT = 64, 48
@@ -41,7 +41,7 @@ class Client:
             self._node.destroy_client(service)
 
     def first_result(self, topic, *, timeout=20.0):
-        """Publish a camera at 20 Hz on ``topic`` until a result comes; give header and result."""
+        """Publish a camera at 20 Hz on ``topic`` until a result comes; give it."""
         results = []
         publisher = self._node.create_publisher(Image, topic, qos_profile_sensor_data)
         subscription = self._node.create_subscription(
@@ -54,6 +54,12 @@ class Client:
             self._node.destroy_timer(timer)
             self._node.destroy_subscription(subscription)
             self._node.destroy_publisher(publisher)
+
+    def statuses(self, topic):
+        """Give the list that from now on grows by every status of a stream."""
+        received = []
+        self._node.create_subscription(RequestStatus, f'{topic}/vig/status', received.append, 100)
+        return received
 
     def topics(self):
         """Name the topics that exist."""

@@ -11,7 +11,9 @@ import subprocess
 from waiting import wait_until
 
 START_S = 40.0
-END_S = 20.0
+END_S = 30.0
+# Reads until our end of the pipe closes, whatever ended us, and then ends the whole session.
+_WATCH = 'read -r _; kill -INT "$1" 2>/dev/null; sleep 10; kill -KILL -- "-$1" 2>/dev/null'
 
 
 class Launched:
@@ -30,6 +32,9 @@ class Launched:
                 ['ros2', 'launch', str(file), *arguments], stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
                 env={name: value for name, value in variables.items() if value is not None})
+        self._watcher = subprocess.Popen(
+            ['sh', '-c', _WATCH, 'sh', str(self._process.pid)], stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
     @property
     def output(self) -> str:
@@ -68,19 +73,21 @@ class Launched:
         """Let a started process crash."""
         os.kill(self.pid_of(name), signal.SIGKILL)
 
-    def wait_for_end(self) -> int:
-        """Give the exit code of ``ros2 launch``."""
-        return self._process.wait(END_S)
+    def wait_for_end(self, timeout: float = END_S) -> int:
+        """Give the exit code of ``ros2 launch``; fails with the output where it goes on."""
+        wait_until(lambda: self._process.poll() is not None, timeout,
+                   lambda: f'the launch does not end:\n{self.output}')
+        return int(self._process.returncode)
 
     def close(self) -> None:
         """End everything; fails where the launch does not end when it is interrupted."""
         try:
             if self._process.poll() is None:
                 self.interrupt(like_a_terminal=False)
-                self._process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f'the launch did not end:\n{self.output}') from None
+                self.wait_for_end()
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+            self._watcher.kill()
+            self._watcher.communicate()
