@@ -2,15 +2,15 @@
 The actor: one thread that owns the scheduler, feeds it events and carries out its actions.
 
 Rules. Nobody else touches the scheduler. The thread never waits for anything but its own
-condition on the steady clock: it hands dispatches to the dispatcher's threads and results to
+inbox on the steady clock: it hands dispatches to the dispatcher's threads and results to
 the sink. Every accepted request is ended towards the sink exactly once, also when the
 scheduler, the encoder or the sink itself raises. Knows nothing of ROS.
 """
 
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 import logging
+from queue import Empty, SimpleQueue
 import threading
 from typing import Any, TypeVar
 
@@ -49,8 +49,9 @@ class Actor:
         self._clock = clock
         self._sending = sending
         self._sink = sink
-        self._condition = threading.Condition()
-        self._inbox: deque[tuple[Any, Any]] = deque()
+        self._lock = threading.Lock()
+        self._inbox: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+        self._rested = threading.Condition()
         self._open: dict[int, Payload] = {}
         self._now_ns = 0
         self._quiet_until_ns = 0
@@ -71,10 +72,9 @@ class Actor:
         :param payload: a :class:`Payload` with ``RequestArrived``, the output tensors with
             ``BackendCompleted``. An answer that comes after the end frees its input memory.
         """
-        with self._condition:
+        with self._lock:
             if self._is_accepting:
-                self._inbox.append((event, payload))
-                self._condition.notify()
+                self._inbox.put((event, payload))
                 return
         self._release_if_over(event)
 
@@ -88,11 +88,10 @@ class Actor:
         if threading.current_thread() is self._thread:
             return question()
         answer: Future[_T] = Future()
-        with self._condition:
+        with self._lock:
             if not self._is_accepting or not self._thread.is_alive():
                 raise ActorStopped('the actor is not running')
-            self._inbox.append((question, answer))
-            self._condition.notify()
+            self._inbox.put((question, answer))
         return answer.result(timeout_s)
 
     def snapshot(self, *, timeout_s: float = 1.0) -> Any:
@@ -131,9 +130,8 @@ class Actor:
 
     def stop(self) -> None:
         """End the thread; what is still open ends ``cancelled``. Bounded and idempotent."""
-        with self._condition:
-            self._must_end = True
-            self._condition.notify_all()
+        self._must_end = True
+        self._inbox.put((None, None))
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout=5.0)
 
@@ -143,21 +141,16 @@ class Actor:
         return len(self._open)
 
     def _wait_until_all_ended(self, timeout_s: float) -> bool:
-        with self._condition:
-            return self._condition.wait_for(
-                lambda: not (self._inbox or self._open) or not self._thread.is_alive(),
+        with self._rested:
+            return self._rested.wait_for(
+                lambda: self._inbox.empty() and not self._open or not self._thread.is_alive(),
                 timeout_s)
 
     def _run(self) -> None:
-        while True:
-            if not self._inbox:
-                self._sleep()
-            with self._condition:
-                if not self._inbox and self._must_end:
-                    self._is_accepting = False
-                    break
-                item: Any
-                item, payload = self._inbox.popleft() if self._inbox else (Woke(), None)
+        while not self._is_over():
+            item, payload = self._next_item()
+            if item is None:
+                continue
             if isinstance(item, Woke):
                 # A scheduler that asks to be woken for an instant that is over gets no busy loop.
                 self._quiet_until_ns = self._clock.now_ns() + _SHORTEST_SLEEP_NS
@@ -168,22 +161,33 @@ class Actor:
             del item, payload
         for request_id in list(self._open):
             self._end_by_hand(request_id, Reason.CANCELLED, 'the governor stopped')
-        with self._condition:
-            self._condition.notify_all()
+        with self._rested:
+            self._rested.notify_all()
 
-    def _sleep(self) -> None:
-        wakeup_ns = self._next_wakeup_ns()
-        with self._condition:
-            self._condition.notify_all()
-            while not self._inbox and not self._must_end:
-                if wakeup_ns is None:
-                    self._condition.wait()
-                    continue
+    def _is_over(self) -> bool:
+        """End only with an empty inbox, and let nothing in afterwards."""
+        if not self._must_end:
+            return False
+        with self._lock:
+            self._is_accepting = not self._inbox.empty()
+            return not self._is_accepting
+
+    def _next_item(self) -> tuple[Any, Any]:
+        """Give what was posted, or ``Woke`` at the instant that the scheduler named."""
+        if self._inbox.empty():
+            wakeup_ns = self._next_wakeup_ns()
+            with self._rested:
+                self._rested.notify_all()
+            while wakeup_ns is not None:
                 left_ns = wakeup_ns - self._clock.now_ns()
-                if left_ns <= 0:
+                if left_ns <= 0 and self._inbox.empty():
                     self.wakeup_lateness_ns.add(-left_ns)
-                    return
-                self._condition.wait(left_ns / NS_PER_S)
+                    return Woke(), None
+                try:
+                    return self._inbox.get(timeout=max(left_ns, 0) / NS_PER_S)
+                except Empty:
+                    continue
+        return self._inbox.get()
 
     def _next_wakeup_ns(self) -> int | None:
         try:

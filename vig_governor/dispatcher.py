@@ -1,14 +1,15 @@
 """
 Threads between the actor and the backend: acquire input memory, encode, send.
 
+One thread takes a request all the way to its answer: handing it on once more before it is sent
+would cost each frame another wake-up. So there are as many as there are requests in flight.
 Only a request that is about to run is converted; a superseded frame costs nothing here.
 Every submitted request comes back to ``post`` exactly once: answered, failed or refused.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 import logging
-from queue import SimpleQueue
-import threading
 import time
 
 from vig_core.actions import Dispatch
@@ -16,11 +17,14 @@ from vig_core.events import BackendCompleted, BackendFailed, DispatchRefused
 from vig_core.request import Reason
 
 from vig_governor.backend.base import Answered, Backend, NoFreeSlot, Outcome
+from vig_governor.backend.senders import Senders
 from vig_governor.encoders.base import EncodeError, Encoder
 from vig_governor.ports import Payload
 from vig_governor.timing import Timings
 
 _log = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT_S = 0.5
 
 Post = Callable[..., None]
 """``post(event, payload=None)`` of the actor."""
@@ -28,49 +32,42 @@ Post = Callable[..., None]
 
 class Dispatcher:
     """
-    A small pool of sending threads.
+    A thread for each request in flight.
 
     :param encoders: one for each stream.
-    :param threads: how many conversions may run at once; the number of credits is enough.
     """
 
-    def __init__(self, backend: Backend, encoders: Mapping[str, Encoder], *,
-                 threads: int) -> None:
+    def __init__(self, backend: Backend, encoders: Mapping[str, Encoder]) -> None:
         self._backend = backend
         self._encoders = encoders
         self._post: Post | None = None
-        self._queue: SimpleQueue[tuple[Dispatch, Payload] | None] = SimpleQueue()
+        self._senders = Senders('vig-dispatch')
         self.encode_ns = Timings()
-        self._threads = [
-            threading.Thread(target=self._run, name=f'vig-dispatch-{index}', daemon=True)
-            for index in range(threads)]
 
     def start(self, post: Post) -> None:
         """Begin to send; outcomes go to ``post``."""
         self._post = post
-        for thread in self._threads:
-            thread.start()
 
     def submit(self, action: Dispatch, payload: Payload) -> None:
-        """Queue one request for sending; never waits."""
-        self._queue.put((action, payload))
+        """Send one request on a thread of its own; never waits."""
+        try:
+            self._senders.submit(partial(self._send, action, payload))
+        except RuntimeError as error:
+            assert self._post is not None
+            self._post(DispatchRefused(action.request_id, Reason.BACKEND_FAILED,
+                                       f'no thread to send it: {error}'))
 
     def release(self, request_id: int) -> None:
         """Let the input memory of a request be used again; unknown ids are ignored."""
         self._backend.release(request_id)
 
     def close(self) -> None:
-        """End the threads after what is queued; bounded and idempotent."""
-        for _ in self._threads:
-            self._queue.put(None)
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(timeout=2.0)
+        """
+        End the threads after what they do; bounded and idempotent.
 
-    def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            self._send(*item)
-            del item
+        A thread whose server does not answer ends when it does, or with the connection.
+        """
+        self._senders.close(timeout_s=CLOSE_TIMEOUT_S)
 
     def _send(self, action: Dispatch, payload: Payload) -> None:
         assert self._post is not None

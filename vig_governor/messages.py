@@ -91,9 +91,16 @@ def payload_bytes(message: Any) -> int:
 
 
 def tensor(output: OutputTensor) -> Tensor:
-    """Convert one output; one copy of its bytes."""
-    return Tensor(name=output.name, datatype=output.datatype, shape=output.shape,
-                  data=array('B', output.data))
+    """
+    Convert one output; one copy of its bytes.
+
+    The constructor would copy an array that it is given, and without ``check_fields`` the setter
+    copies it once more.
+    """
+    message = Tensor(name=output.name, datatype=output.datatype, shape=output.shape,
+                     check_fields=True)
+    message.data = array('B', output.data)
+    return message
 
 
 def result(action: Terminate, binding: StreamBinding, message: Any, quality: float,

@@ -63,8 +63,7 @@ class Session:
         self._slots = system.slots
         self.publishing = Publishing(system, governed.outputs, on_overload=on_overload,
                                      logs_decisions=logs_decisions)
-        self.dispatcher = Dispatcher(governed.backend, assembly.encoders,
-                                     threads=system.slots * (1 + system.pipelining_depth))
+        self.dispatcher = Dispatcher(governed.backend, assembly.encoders)
         self.actor = Actor(Scheduler(system, origin_ns=self.began_at_ns), clock=clock,
                            sending=self.dispatcher, sink=self.publishing)
         self.intakes = {

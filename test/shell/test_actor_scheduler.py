@@ -97,7 +97,7 @@ def test_whatever_the_server_and_the_encoders_do_every_request_ends_exactly_once
               'b': model('b', Criticality.NORMAL, QueuePolicy.FIFO, 3),
               'c': model('c', Criticality.BEST_EFFORT, QueuePolicy.NEVER_DROP, 2)}
     clock, statuses, backend = SteadyClock(), Statuses(), MoodyBackend(seed)
-    dispatcher = Dispatcher(backend, dict.fromkeys(models, PickyEncoder()), threads=2)
+    dispatcher = Dispatcher(backend, dict.fromkeys(models, PickyEncoder()))
     actor = Actor(Scheduler(System(models, slots=2), origin_ns=clock.now_ns()), clock=clock,
                   sending=dispatcher, sink=statuses)
     dispatcher.start(actor.post)

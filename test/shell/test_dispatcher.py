@@ -62,7 +62,7 @@ def stage():
         posted = []
     made = Stage()
     made.posted = []
-    made.dispatcher = Dispatcher(made.backend, {'front': made.encoder}, threads=2)
+    made.dispatcher = Dispatcher(made.backend, {'front': made.encoder})
     made.dispatcher.start(lambda event, payload=None: made.posted.append((event, payload)))
     made.send = lambda message: made.dispatcher.submit(
         Dispatch(1, 'detector', 'large', 'detector_large', 10), Payload('front', message))

@@ -137,7 +137,12 @@ class Backend(Protocol):
 
     def infer(self, request_id: int, backend_model: str, slot: InputSlot,
               on_end: Callable[[Outcome], None]) -> None:
-        """Send without waiting. Faults of the server arrive through ``on_end``, never here."""
+        """
+        Send; faults of the server arrive through ``on_end``, never here.
+
+        Returns at once, except on a thread of ``senders.Senders``: nobody else needs that one, so
+        it may carry the inference to its end itself.
+        """
 
     def close(self) -> None:
         """Unregister and free everything; bounded in time; idempotent."""

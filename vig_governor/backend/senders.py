@@ -10,12 +10,26 @@ machine with two cores, p50 over 400 small requests: the call that sends took 1.
 from collections.abc import Callable
 from queue import SimpleQueue
 import threading
+import time
+
+
+_here = threading.local()
+
+
+def may_wait_here() -> bool:
+    """Whether the calling thread is one that nobody else needs: it may carry an inference."""
+    return getattr(_here, 'is_sender', False)
 
 
 class Senders:
-    """As many threads as there were jobs at one time; idle ones wait for the next job."""
+    """
+    As many threads as there were jobs at one time; idle ones wait for the next job.
 
-    def __init__(self) -> None:
+    :param name: of the threads, before their number.
+    """
+
+    def __init__(self, name: str = 'vig-send') -> None:
+        self._name = name
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
@@ -41,23 +55,25 @@ class Senders:
                 self._idle -= 1
             else:
                 thread = threading.Thread(target=self._run, daemon=True,
-                                          name=f'vig-send-{len(self._threads)}')
+                                          name=f'{self._name}-{len(self._threads)}')
                 thread.start()
                 self._threads.append(thread)
             self._jobs.put(job)
 
     def close(self, *, timeout_s: float) -> None:
-        """Let the threads end after their jobs; waits for each at most that long; idempotent."""
+        """Let the threads end after their jobs; waits at most that long; idempotent."""
         with self._lock:
             self._is_closed = True
             threads, self._threads = self._threads, []
         for _ in threads:
             self._jobs.put(None)
+        end_s = time.monotonic() + timeout_s
         for thread in threads:
             if thread is not threading.current_thread():
-                thread.join(timeout_s)
+                thread.join(max(0.0, end_s - time.monotonic()))
 
     def _run(self) -> None:
+        _here.is_sender = True
         while (job := self._jobs.get()) is not None:
             job()
             del job

@@ -15,7 +15,7 @@ from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, Inp
 from vig_governor.backend.calls import Call, outputs_of, wire_shape
 from vig_governor.backend.input_memory import InputMemory
 from vig_governor.backend.segments import Refused, Unreachable
-from vig_governor.backend.senders import Senders
+from vig_governor.backend.senders import may_wait_here, Senders
 from vig_governor.backend.shared_memory import KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of
 from vig_governor.backend.slots import FilledTensor, Slot
@@ -183,9 +183,12 @@ class TritonBackend:
 
     def infer(self, request_id: int, backend_model: str, slot: InputSlot,
               on_end: Callable[[Outcome], None]) -> None:
-        """Send without waiting; whatever goes wrong, here or there, arrives at ``on_end``."""
+        """Send; whatever goes wrong, here or there, arrives at ``on_end``; see ``Backend``."""
         assert isinstance(slot, Slot)
         call = Call(request_id, backend_model, tuple(slot.tensors.values()), on_end)
+        if may_wait_here():
+            call.end(self._carry_out(call))
+            return
         try:
             self._senders.submit(lambda: call.end(self._carry_out(call)))
         except RuntimeError as error:
