@@ -13,6 +13,6 @@ for _folder in (_TEST / 'property', _TEST / 'core'):
 
 _COMMON = {'deadline': None, 'suppress_health_check': [HealthCheck.too_slow,
                                                        HealthCheck.data_too_large]}
-settings.register_profile('quick', max_examples=60, derandomize=True, database=None, **_COMMON)
+settings.register_profile('quick', max_examples=40, derandomize=True, database=None, **_COMMON)
 settings.register_profile('thorough', max_examples=3000, **_COMMON)
 settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'quick'))
