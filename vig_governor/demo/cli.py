@@ -143,10 +143,18 @@ class _Demo:
         (self._folder / 'summary.json').write_text(json.dumps(summary, indent=1),
                                                    encoding='utf-8')
         if reports:
-            self._console.print(table.comparison(plan, reports))
+            self._console.print(table.comparison(plan, reports, self._conditions(models)))
         if direct is not None and governed is not None:
             self._console.print(table.verdict(reports['direct'], reports['governed']))
+        for hint in table.hints(plan, profiles, reports.get('governed', ())):
+            self._console.print(hint)
         self._draw(plan, direct, governed)
+
+    def _conditions(self, models: set[int]) -> str:
+        cores = ', '.join(map(str, sorted(models)))
+        return (f'In both runs the models share processor core {cores}. direct: asynchronous, '
+                f'shared memory, at most {self._options.direct_depth} frames of each camera in '
+                'flight, a frame beyond them is refused.')
 
     def _draw(self, plan: DemoPlan, direct: Arm | None, governed: Arm | None) -> None:
         shown = governed or direct

@@ -9,6 +9,7 @@ from vig_governor.demo.plan import DemoPlan, DemoStream, DemoVariant
 from vig_governor.measure.runtime import RuntimeSamples
 
 INPUT = 'IMAGE'
+PLANNED_PERCENT = 110
 
 
 def render(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples], endpoint: str) -> str:
@@ -26,7 +27,7 @@ def render(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples], endpoint: str
              f'  grpc_endpoint: "{endpoint}"',
              '  slots: 1',
              '  pipelining_depth: 0',
-             '  safety_margin_percent: 110',
+             f'  safety_margin_percent: {PLANNED_PERCENT}',
              '  inference_timeout_ms: 5000',
              'models:']
     for stream in plan.streams:

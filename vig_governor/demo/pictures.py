@@ -100,6 +100,7 @@ def _best_output(stream: DemoStream, outputs: Sequence[dict[str, Any]]) -> dict[
 
 def _write(image: Image, text: str, corner: tuple[int, int], size: float,
            colour: tuple[int, int, int]) -> None:
+    cv2.putText(image, text, corner, _FONT, size, (0, 0, 0), 4, cv2.LINE_AA)
     cv2.putText(image, text, corner, _FONT, size, colour, 1, cv2.LINE_AA)
 
 
@@ -114,7 +115,7 @@ def _draw_face(image: Image, boxes: NDArray[np.float32], colour: tuple[int, int,
     for box in boxes:
         for x, y in box[4:16].reshape(-1, 2):
             cv2.circle(image, (int(x), int(y)), 4, colour, -1, cv2.LINE_AA)
-        _write(image, f'face {box[-1]:.2f}', (int(box[0]), int(box[1]) - 8), 0.6, colour)
+        _write(image, f'face {box[-1]:.2f}', (int(box[0]), int(box[1]) - 8), 0.6, _LIGHT)
 
 
 def _draw_pose(image: Image, joints: NDArray[np.float32], colour: tuple[int, int, int]) -> None:
@@ -137,7 +138,7 @@ def _draw_objects(image: Image, boxes: NDArray[np.float32],
                   colour: tuple[int, int, int]) -> None:
     people = boxes[boxes[:, 5] == _PERSON]
     _draw_boxes(image, people, colour)
-    _write(image, f'{len(people)} persons', (16, image.shape[0] - 16), 0.7, (255, 255, 255))
+    _write(image, f'{len(people)} persons', (16, image.shape[0] - 16), 0.7, _LIGHT)
 
 
 def _draw_mask(image: Image, mask: NDArray[np.uint8], colour: tuple[int, int, int]) -> None:

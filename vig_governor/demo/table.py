@@ -7,9 +7,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from vig_core.units import NS_PER_MS
+
+from vig_governor.demo.contract import PLANNED_PERCENT
 from vig_governor.demo.plan import DemoPlan
 from vig_governor.demo.report import StreamReport
+from vig_governor.measure.runtime import RuntimeSamples
 
+SHORT_PERCENT = 50
 _PLAIN_PERIOD_S = 4.0
 _DROPS = ('superseded', 'stale', 'infeasible', 'capacity', 'obsolete', 'invalid_stamp',
           'backend_timeout', 'backend_failed')
@@ -72,9 +77,11 @@ class LiveView:
         return table
 
 
-def comparison(plan: DemoPlan, arms: Mapping[str, Sequence[StreamReport]]) -> Table:
+def comparison(plan: DemoPlan, arms: Mapping[str, Sequence[StreamReport]],
+               caption: str) -> Table:
     """Put the arms above each other, stream by stream; arms go by their names."""
-    table = Table(title='The same cameras on the same server, judged by their consumer')
+    table = Table(title='The same cameras on the same server, judged by their consumer',
+                  caption=caption)
     for name in ('stream', 'class', 'needed', 'run'):
         table.add_column(name)
     for name in ('coverage', 'age p50', 'age p95', 'results'):
@@ -100,6 +107,33 @@ def verdict(direct: Sequence[StreamReport], governed: Sequence[StreamReport]) ->
             f'{before.cycles - before.covered} of {before.cycles} cycles when every frame goes '
             f'straight to the server, {after.cycles - after.covered} of {after.cycles} with the '
             f'governor; age p95 {_ms(before.age_p95_ms)} against {_ms(after.age_p95_ms)}')
+
+
+def hints(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples],
+          governed: Sequence[StreamReport]) -> list[str]:
+    """
+    Say which streams went short because not even their fastest variant fits.
+
+    Between two frames of the most important stream there is room for one job of about its period
+    plus its deadline, less its own two executions and the transport.
+    """
+    first = plan.streams[0]
+    own_ms = max(_planned_ms(profiles[variant.backend_model]) for variant in first.variants)
+    room_ms = first.period_ms + first.deadline_ms - first.transport_ms - 2 * own_ms
+    found = []
+    for stream, report in zip(plan.streams[1:], governed[1:]):
+        fastest_ms = min(_planned_ms(profiles[variant.backend_model])
+                         for variant in stream.variants)
+        if report.coverage_percent < SHORT_PERCENT and fastest_ms > room_ms:
+            found.append(
+                f'{stream.name} went short: a run is planned with {fastest_ms:.0f} ms, and about '
+                f'{room_ms:.0f} ms fit between two frames of {first.name}. What helps: a faster '
+                'variant, a second slot, a job that can be split, a higher class')
+    return found
+
+
+def _planned_ms(samples: RuntimeSamples) -> float:
+    return samples.quantile_ns(99) / NS_PER_MS * PLANNED_PERCENT / 100
 
 
 def _ms(value: float | None) -> str:
