@@ -11,6 +11,7 @@ from typing import Any
 
 from vig_core.units import NS_PER_MS, NS_PER_S
 
+from vig_governor.demo.cameras import camera_command
 from vig_governor.demo.plan import DemoPlan, DemoStream
 from vig_governor.demo.processes import Child, ChildDied, Processes
 from vig_governor.demo.report import judge, StreamReport
@@ -128,12 +129,7 @@ class ArmRunner:
         return command
 
     def _camera_command(self, stream: DemoStream, folder: Path) -> list[str]:
-        width, height = stream.size
-        return [*_module('camera'), str(self._assets / stream.video), '--topic', stream.topic,
-                '--name', stream.frame_id, '--frame-id', stream.frame_id,
-                '--rate', str(stream.rate_hz), '--width', str(width), '--height', str(height),
-                '--jitter-ms', str(stream.jitter_ms), '--transport-ms', str(stream.transport_ms),
-                '--seed', str(stream.seed), '--seconds', str(self._seconds), '--wait',
+        return [*camera_command(stream, self._assets, self._seconds), '--wait',
                 '--log', str(_capture_log(folder, stream))]
 
 

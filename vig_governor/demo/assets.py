@@ -8,7 +8,7 @@ deleted. A second run finds the files in place and downloads nothing.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 import gzip
 import hashlib
@@ -221,7 +221,8 @@ def _members(archive: Path, wanted: Sequence[str]) -> Iterator[tuple[str, bytes]
         unpacker.stdout.read()
 
 
-def _tar_members(tarball: tarfile.TarFile, is_wanted) -> Iterator[tuple[str, bytes]]:
+def _tar_members(tarball: tarfile.TarFile,
+                 is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     for entry in tarball:
         stream = tarball.extractfile(entry) if is_wanted(entry.name) else None
         if stream is not None:

@@ -21,6 +21,7 @@ import signal
 import sys
 import threading
 import time
+from typing import TypeAlias
 
 import av
 import cv2
@@ -36,7 +37,8 @@ NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 FRAMES_AHEAD = 8
 
-Pixels = array  # of type code 'B', what rclpy takes without a copy element by element
+Pixels: TypeAlias = 'array[int]'
+"""Of type code ``B``: what rclpy takes without looking at every element."""
 
 
 @dataclass(frozen=True, slots=True)

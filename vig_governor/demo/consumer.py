@@ -151,7 +151,7 @@ def main() -> int:
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     executor = SingleThreadedExecutor()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: (stop.set(), executor.wake()))
+        signal.signal(number, lambda *_: stop.set())
     node = Consumer({name: Need(topic, int(period) * NS_PER_MS, int(max_age) * NS_PER_MS)
                      for name, topic, period, max_age in options.stream})
     node.create_timer(REPORT_PERIOD_S,
@@ -159,7 +159,7 @@ def main() -> int:
     executor.add_node(node)
     print('ready', flush=True)
     while not stop.is_set():
-        executor.spin_once(timeout_sec=0.5)
+        executor.spin_once(timeout_sec=0.1)
     options.log.write_text(json.dumps(node.record()), encoding='utf-8')
     node.destroy_node()
     rclpy.shutdown()

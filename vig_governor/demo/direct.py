@@ -104,7 +104,7 @@ def main() -> int:
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     executor = SingleThreadedExecutor()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: (stop.set(), executor.wake()))
+        signal.signal(number, lambda *_: stop.set())
     backend = TritonBackend(options.endpoint)
     backend.connect(timeout_s=5)
     backend.open_stream(options.stream, slots=options.depth, transport='auto')
@@ -112,7 +112,7 @@ def main() -> int:
     executor.add_node(node)
     print('ready', flush=True)
     while not stop.is_set():
-        executor.spin_once(timeout_sec=0.5)
+        executor.spin_once(timeout_sec=0.1)
     backend.close()
     node.destroy_node()
     rclpy.shutdown()

@@ -61,8 +61,8 @@ def draw_results(path: Path, plan: DemoPlan, notes: Mapping[str, Any],
 def _panel(stream: DemoStream, notes: Mapping[str, Any], captures: Sequence[Sequence[int]],
            videos: Path) -> Image:
     output = _best_output(stream, notes['outputs'])
-    number = {capture[0]: capture[2] for capture in captures}.get(
-        output['stamp'] if output else None, 0)
+    numbers = {capture[0]: capture[2] for capture in captures}
+    number = numbers.get(output['stamp'], 0) if output else 0
     image = next(image for count, image in frames(videos / stream.video, stream.size)
                  if count == number).copy()
     colour = _COLOURS[stream.criticality]

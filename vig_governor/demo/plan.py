@@ -92,7 +92,7 @@ def choose(store: AssetStore) -> DemoPlan:
                  'weights/pose_landmark_full.tflite', 'weights/pose_detection.tflite',
                  'weights/selfie_segmentation.tflite'):
         store.path(path)
-    served, notes = available(store), []
+    served, notes = available(store), list[str]()
     pose = tuple(variant for variant in _POSE if variant.backend_model in served)
     streams = [
         DemoStream('face', _CARPHONE, (640, 480), 30, 'protected', 80, 120, _FACE, 'face_full',

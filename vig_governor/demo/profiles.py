@@ -57,7 +57,4 @@ def describe(samples: RuntimeSamples) -> str:
 
 
 def _first_frames(stream: DemoStream, assets: Path) -> Sequence[NDArray[np.uint8]]:
-    source = frames(assets / stream.video, stream.size)
-    images = [image for _, image in islice(source, FRAMES)]
-    source.close()
-    return images
+    return [image for _, image in islice(frames(assets / stream.video, stream.size), FRAMES)]

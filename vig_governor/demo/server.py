@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             while server.is_running and not stop.wait(0.5):
                 pass
             if not stop.is_set():
-                print(f'the server ended:\n{server.log_tail()}', file=sys.stderr)
+                print(f'the server ended:\n{server.complaints()}', file=sys.stderr)
                 return 1
     except VigError as error:
         print(error, file=sys.stderr)

@@ -10,6 +10,7 @@ import json
 import os
 from pathlib import Path
 import sys
+from typing import Any
 
 os.environ['OMP_NUM_THREADS'] = '1'
 sys.path.insert(0, os.environ['VIG_DEMO_CODE'])
@@ -25,7 +26,7 @@ cv2.setNumThreads(1)
 class TritonPythonModel:
     """One request, one frame ``IMAGE``, one output."""
 
-    def initialize(self, arguments):
+    def initialize(self, arguments: dict[str, str]) -> None:
         """Load the networks; a missing file fails the load with its name."""
         parameters = {name: value['string_value'] for name, value
                       in json.loads(arguments['model_config'])['parameters'].items()}
@@ -33,11 +34,11 @@ class TritonPythonModel:
         self._answer = build(parameters['kind'], Path(os.environ['VIG_DEMO_WEIGHTS']),
                              parameters['file'])
 
-    def execute(self, requests):
+    def execute(self, requests: list[Any]) -> list[Any]:
         """Answer each request by itself: one frame that fails does not take others with it."""
         return [self._respond(request) for request in requests]
 
-    def _respond(self, request):
+    def _respond(self, request: Any) -> Any:
         try:
             frame = triton.get_input_tensor_by_name(request, 'IMAGE').as_numpy()
             result = triton.Tensor(self._output, np.ascontiguousarray(self._answer(frame)))

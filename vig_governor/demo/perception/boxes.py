@@ -1,6 +1,7 @@
 """Boxes: overlap, suppression of duplicates, and the frame that a network sees."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import cv2
 import numpy as np
@@ -36,7 +37,8 @@ def suppress(boxes: Floats, scores: Floats, *, threshold: float, is_blended: boo
         box: steadier from frame to frame. All columns are blended, key points too.
     :returns: boxes and scores of the groups, best first, at most ``limit``.
     """
-    kept_boxes, kept_scores = [], []
+    kept_boxes: list[Floats] = []
+    kept_scores: list[np.float32] = []
     waiting = np.argsort(-scores, kind='stable')
     while len(waiting) and len(kept_boxes) < limit:
         best = waiting[0]
@@ -54,6 +56,22 @@ def suppress(boxes: Floats, scores: Floats, *, threshold: float, is_blended: boo
 def sigmoid(values: Floats) -> Floats:
     """Probability of a logit; clipped so that it never overflows."""
     return 1 / (1 + np.exp(-np.clip(values, -80, 80)))
+
+
+class Network(Protocol):
+    """
+    A network with one image input and any number of outputs.
+
+    :ivar height: of the input in pixels, with ``width``.
+    :ivar output_shapes: in the order of the outputs.
+    """
+
+    height: int
+    width: int
+    output_shapes: list[tuple[int, ...]]
+
+    def run(self, image: Floats) -> list[Floats]:
+        """Run ``float32[1, height, width, 3]``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .anchors import AnchorLayout, make_anchors
-from .boxes import Floats, Letterbox, letterbox, sigmoid, suppress, to_unit
+from .boxes import Floats, Letterbox, letterbox, Network, sigmoid, suppress, to_unit
 
 MIN_SCORE = 0.5
 SAME_FACE_OVERLAP = 0.3
@@ -103,7 +103,7 @@ def decode_objects(regressors: Floats, logits: Floats, anchors: Floats, height: 
 class BlazeDetector:
     """A face or pose detector: frame in, boxes with key points out."""
 
-    def __init__(self, network, kind: BlazeKind) -> None:
+    def __init__(self, network: Network, kind: BlazeKind) -> None:
         self._network = network
         self._anchors = make_anchors(kind.anchors, network.height, network.width)
         self._box_columns = 4 + 2 * kind.points
@@ -121,7 +121,7 @@ class BlazeDetector:
 class ObjectDetector:
     """SSD-MobileNetV2 on Open Images classes: frame in, boxes with classes out."""
 
-    def __init__(self, network) -> None:
+    def __init__(self, network: Network) -> None:
         self._network = network
         self._anchors = make_anchors(OBJECT_ANCHORS, OBJECT_INPUT_PIXELS, OBJECT_INPUT_PIXELS)
 

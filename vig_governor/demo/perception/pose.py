@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from .boxes import Floats, sigmoid, to_unit
+from .boxes import Floats, Network, sigmoid, to_unit
 from .detectors import BlazeDetector
 
 JOINTS = 33
@@ -58,7 +58,7 @@ def decode_joints(raw: Floats, transform: NDArray[np.float64]) -> Floats:
 class PoseEstimator:
     """Frame in, joints of the most certain person out; no rows without a person."""
 
-    def __init__(self, detector: BlazeDetector, network) -> None:
+    def __init__(self, detector: BlazeDetector, network: Network) -> None:
         self._detector = detector
         self._network = network
         self._joints_at = network.output_shapes.index((1, RAW_POINTS * ROW))

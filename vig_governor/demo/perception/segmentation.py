@@ -4,13 +4,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from .boxes import to_unit
+from .boxes import Network, to_unit
 
 
 class Segmenter:
     """Frame in, mask in the network's own resolution out."""
 
-    def __init__(self, network) -> None:
+    def __init__(self, network: Network) -> None:
         self._network = network
 
     def segment(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
