@@ -53,6 +53,7 @@ class Actor:
         self._inbox: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
         self._rested = threading.Condition()
         self._open: dict[int, Payload] = {}
+        self._unproven: set[int] = set()
         self._now_ns = 0
         self._quiet_until_ns = 0
         self._is_accepting = True
@@ -139,6 +140,11 @@ class Actor:
     def open_requests(self) -> int:
         """How many accepted requests have not been ended yet."""
         return len(self._open)
+
+    @property
+    def unproven_executions(self) -> int:
+        """How many ended requests the server may still be computing, also after ``stop``."""
+        return len(self._unproven)
 
     def _wait_until_all_ended(self, timeout_s: float) -> bool:
         with self._rested:
@@ -240,9 +246,12 @@ class Actor:
     def _carry_out(self, action: Action, endings: list[Terminate]) -> None:
         if isinstance(action, Terminate):
             endings.append(action)
-            if not action.holds_input:
+            if action.holds_input:
+                self._unproven.add(action.request_id)
+            else:
                 self._sending.release(action.request_id)
         elif isinstance(action, ReleaseInput):
+            self._unproven.discard(action.request_id)
             self._sending.release(action.request_id)
         elif isinstance(action, ReportOverload):
             self._sink.on_decided(action, None)
@@ -294,4 +303,5 @@ class Actor:
     def _release_if_over(self, event: Event) -> None:
         if (isinstance(event, BackendCompleted | DispatchRefused)
                 or isinstance(event, BackendFailed) and event.is_over):
+            self._unproven.discard(event.request_id)
             self._sending.release(event.request_id)

@@ -30,6 +30,7 @@ from vig_core.errors import VigError
 from vig_core.units import NS_PER_S
 
 from vig_governor import messages, qos
+from vig_governor.actor import Actor
 from vig_governor.assembly import assemble
 from vig_governor.backend.base import BackendUnavailable
 from vig_governor.backend.triton import TritonBackend
@@ -66,6 +67,7 @@ class GovernorNode(LifecycleNode):
         self._numbers = itertools.count(1)
         self._governed: Governed | None = None
         self._session: Session | None = None
+        self._last_actor: Actor | None = None
         self._made_by_configure = ExitStack()
         self._made_by_activate = ExitStack()
         declare_parameters(self)
@@ -134,6 +136,7 @@ class GovernorNode(LifecycleNode):
             made.callback(handle.unregister)
             self._session = session
             self._made_by_activate = made.pop_all()
+        self._warn_of_unproven(session)
         self.get_logger().info(f'active with {len(governed.config.streams)} streams')
 
     @transition('deactivate')
@@ -177,6 +180,11 @@ class GovernorNode(LifecycleNode):
         return self._session
 
     @property
+    def last_actor(self) -> Actor | None:
+        """The actor of the running session or of the last one."""
+        return self._last_actor
+
+    @property
     def governed(self) -> Governed | None:
         """What ``configure`` made, while it exists."""
         return self._governed
@@ -206,6 +214,14 @@ class GovernorNode(LifecycleNode):
                 self._autostart_timer.reset()
             return
         self.trigger_activate()
+
+    def _warn_of_unproven(self, session: Session) -> None:
+        """Say that the server may still work for the session before: the new one cannot know."""
+        before, self._last_actor = self._last_actor, session.actor
+        if before is not None and before.unproven_executions:
+            self.get_logger().warning(
+                f'{before.unproven_executions} inferences of the last activation have not been '
+                'seen to end: the server may still compute them, and the first frames wait')
 
     # ---- topics ----
 
@@ -246,7 +262,8 @@ class GovernorNode(LifecycleNode):
                     made: ExitStack) -> None:
         intake = session.intakes[binding.name]
         topic = governed.topics[binding.name]
-        profile = qos.input_qos()
+        model = governed.assembly.system.models[binding.model]
+        profile = qos.input_qos(1 if model.policy.is_latest else model.capacity)
 
         def note_incompatible_qos(event: Any) -> None:
             policy = qos_policy_name_from_kind(event.last_policy_kind)
@@ -263,7 +280,7 @@ class GovernorNode(LifecycleNode):
             qos_overriding_options=qos.overridable())
         made.callback(self.destroy_subscription, subscription)
         session.monitors.append(StreamDiagnostics(
-            intake, governed.assembly.system.models[binding.model], topic,
+            intake, model, topic,
             lambda: session.publishing.faults.get(binding.name, '')))
 
     def _checked(self, binding: StreamBinding, topic: str, create: Callable[..., Any],

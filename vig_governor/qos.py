@@ -23,9 +23,14 @@ class QosError(VigError):
     """A ``qos_overrides`` parameter that cannot be used."""
 
 
-def input_qos() -> QoSProfile:
-    """Sensor data: best effort, only the newest frame."""
-    return QoSProfile(history=QoSHistoryPolicy.KEEP_LAST, depth=1,
+def input_qos(depth: int = 1) -> QoSProfile:
+    """
+    Sensor data: best effort.
+
+    :param depth: 1 where only the newest frame counts; where every message does, as many as the
+        governor's own queue holds, so that the middleware does not drop what the queue would keep.
+    """
+    return QoSProfile(history=QoSHistoryPolicy.KEEP_LAST, depth=depth,
                       reliability=QoSReliabilityPolicy.BEST_EFFORT,
                       durability=QoSDurabilityPolicy.VOLATILE)
 

@@ -62,7 +62,8 @@ class Reports:
         entries = [diagnostics.governor_entry(
             prefix, node.state_label, node.last_failure, self._clock_warning(), snapshot,
             session.publishing.overload_detail if session else '',
-            session.figures() if session else {})]
+            {**({'config': governed.config.source, 'config_sha256': governed.config.digest}
+                if governed else {}), **(session.figures() if session else {})})]
         if governed is not None:
             entries.append(diagnostics.backend_entry(
                 prefix, governed.config.backend.endpoint, governed.assembly.server, snapshot,

@@ -8,7 +8,7 @@ import zlib
 from stage import image
 
 from vig.msg import RequestStatus
-from vig.srv import Explain
+from vig.srv import CancelRequests, Explain
 
 from waiting import wait_until
 
@@ -122,3 +122,27 @@ def test_the_governor_explains_its_last_decisions(stage):
     assert 'ended completed' in told[1]
     wrong = stage.call(client, Explain.Request(stream='rear'))
     assert not wrong.success and wrong.message == "there is no stream 'rear'; there are front"
+
+
+def test_a_client_withdraws_what_waits_and_is_told_what_it_got_wrong(stage):
+    _, statuses = stage.one_camera(backend_model='slow', runtime_ms=310, policy='fifo',
+                                   capacity=4)
+    client = stage.client.create_client(CancelRequests, '/governor/cancel')
+    assert client.wait_for_service(5)
+    idle = stage.call(client, CancelRequests.Request())
+    assert not idle.success and idle.message == 'the governor is not active'
+    stage.activate()
+    camera = stage.camera(reliable=True)
+    intake = stage.node.session.intakes['front']
+    for count in (1, 2, 3):
+        camera.publish(image())
+        wait_until(lambda: intake.received == count)
+    answer = stage.call(client, CancelRequests.Request(stream='front'))
+    assert answer.success and answer.cancelled == 2
+    wrong = stage.call(client, CancelRequests.Request(stream='rear'))
+    assert not wrong.success and 'there are front' in wrong.message
+    gone = stage.call(client, CancelRequests.Request(request_id=77))
+    assert not gone.success and 'request 77' in gone.message
+    statuses.wait_for(3)
+    assert sorted(status.reason for status in statuses.messages) == [
+        RequestStatus.COMPLETED, RequestStatus.CANCELLED, RequestStatus.CANCELLED]

@@ -103,4 +103,4 @@ def test_a_process_without_a_configuration_waits_and_ends_cleanly(stage, ros):
     assert status.messages[0].lifecycle_state == 'unconfigured'
     started.send_signal(signal.SIGINT)
     said, _ = started.communicate(timeout=10)
-    assert started.returncode == 0 and 'Traceback' not in said
+    assert started.returncode == 0 and 'Traceback' not in said, said

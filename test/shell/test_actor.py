@@ -217,9 +217,11 @@ def test_input_memory_is_released_at_the_end_unless_the_backend_still_reads_it(s
     stage.actor.post(Woke())
     wait_until(lambda: stage.neighbour.ended)
     assert stage.neighbour.released == []
+    assert stage.actor.unproven_executions == 1
     stage.scheduler.reactions[BackendCompleted] = lambda event, now: (ReleaseInput(1),)
     stage.actor.post(BackendCompleted(1), ('late',))
     wait_until(lambda: stage.neighbour.released == [1])
+    assert stage.actor.unproven_executions == 0
     assert stage.reasons() == [(1, 'backend_timeout')]
 
 
