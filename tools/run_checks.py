@@ -51,8 +51,8 @@ STEPS = (
          'python -m vig_governor.demo.assets prepare', 900),
     pytest_step('linters and package consistency', 'lint.xml', '-q test/lint', timeout_s=300),
     pytest_step('tests', 'tests.xml', '-q --ignore=test/lint', timeout_s=1200),
-    Step('colcon build on Kilted', 'exec tools/colcon_build.sh kilted', 600),
-    Step('set up ROS 2 Jazzy', f'{SETUP} jazzy', 900),
+    Step('colcon build on Kilted', 'exec tools/colcon_build.sh kilted', 1200),
+    Step('set up ROS 2 Jazzy', f'{SETUP} jazzy', 1200),
     pytest_step('round trip on Jazzy', 'jazzy.xml', '-q test/ros/test_interfaces_round_trip.py',
                 timeout_s=120, distribution='jazzy'),
 )
