@@ -160,7 +160,8 @@ def _start_governor(context):
         package='vig', executable='governor', name='governor',
         namespace=LaunchConfiguration('namespace'), parameters=parameters,
         arguments=['--ros-args', '--log-level', LaunchConfiguration('log_level')],
-        output='screen', sigterm_timeout=LaunchConfiguration('stop_timeout_s'))
+        # By value: the name is gone when a launch that included this one in a group ends.
+        output='screen', sigterm_timeout=_value(context, 'stop_timeout_s'))
     if not is_autostarted:
         return [node]
     return Autostart(node, on_failure=_value(context, 'on_failure')).actions()

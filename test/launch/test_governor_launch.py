@@ -69,9 +69,13 @@ def generate_launch_description():
             'config': {str(write_config(triton.grpc_endpoint))!r}}}.items()),
     ])])
 """)
-    launch(bringup).wait_for(ACTIVE)
+    running = launch(bringup)
+    running.wait_for(ACTIVE)
     assert client.first_result('/camera/color/image_raw').stream == 'front'
     assert '/front/image_raw/vig/result' not in client.topics()
+    running.interrupt(like_a_terminal=False)
+    assert running.wait_for_end() == 0
+    assert 'Traceback' not in running.output
 
 
 def test_the_argument_config_wins_over_the_parameters_of_a_file(
@@ -92,7 +96,8 @@ def test_the_argument_config_wins_over_the_parameters_of_a_file(
 ])
 def test_dds_shm_names_the_profile_of_the_package_to_the_node(launch, distribution, names):
     running = launch(GOVERNOR, 'config:=/none.yaml', 'dds:=shm', 'autostart:=false',
-                     ROS_DISTRO=distribution, FASTDDS_DEFAULT_PROFILES_FILE=None)
+                     ROS_DISTRO=distribution, FASTDDS_DEFAULT_PROFILES_FILE=None,
+                     FASTRTPS_DEFAULT_PROFILES_FILE=None)
     environment = running.environment_of('governor')
     for name in names:
         assert Path(environment[name]).samefile(PROFILE), name
