@@ -81,10 +81,12 @@ class Reports:
 
     def _check_types(self, monitor: diagnostics.StreamDiagnostics) -> None:
         """Name a publisher of another type: the middleware never connects it, silently."""
+        if monitor.intake.received:
+            return
         wanted = monitor.intake.binding.message_type
         others = {info.topic_type for info in self._node.get_publishers_info_by_topic(
             monitor.topic) if info.topic_type != wanted}
-        if others and not monitor.intake.received:
+        if others:
             monitor.intake.mismatch = (
                 f'{monitor.topic} is published as {", ".join(sorted(others))}, but streams.'
                 f'{monitor.intake.binding.name}.type is {wanted}')
