@@ -89,7 +89,7 @@ def comparison(plan: DemoPlan, arms: Mapping[str, Sequence[StreamReport]],
     table.add_column('ended otherwise')
     for number, stream in enumerate(plan.streams):
         named = (stream.name, stream.criticality,
-                 f'≤ {stream.max_age_ms} ms old every {stream.period_ms} ms')
+                 f'≤ {stream.max_age_ms} ms, each {stream.period_ms} ms')
         for name, reports in arms.items():
             report = reports[number]
             table.add_row(*named, name, _coloured(report.coverage_percent / 100),
