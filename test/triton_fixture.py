@@ -18,7 +18,7 @@ from vig_governor.triton_install import find_installation, TritonServerError
 from vig_governor.triton_server import TritonServer
 
 MODELS = Path(__file__).parent / 'server' / 'models'
-MODEL_NAMES = ('echo', 'failing', 'sized', 'sleeper')
+MODEL_NAMES = ('echo', 'failing', 'pair', 'sized', 'sleeper')
 
 
 def require_triton() -> None:

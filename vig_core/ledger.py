@@ -197,5 +197,6 @@ def _describe(account: StreamLedger, now_ns: int, selector: VariantSelector,
         margin_percent=runtimes.margin_percent,
         weakly_hard_observed=monitor.is_observed if monitor else False,
         weakly_hard_misses=monitor.misses if monitor else 0,
+        weakly_hard_consecutive=monitor.consecutive if monitor else 0,
         weakly_hard_left=monitor.misses_left if monitor else None,
         weakly_hard_violated=monitor.is_violated if monitor else False)

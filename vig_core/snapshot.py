@@ -31,6 +31,7 @@ class StreamSnapshot:
     margin_percent: int
     weakly_hard_observed: bool
     weakly_hard_misses: int
+    weakly_hard_consecutive: int
     weakly_hard_left: int | None
     weakly_hard_violated: bool
 

@@ -13,6 +13,7 @@ from vig_core.errors import VigError
 from vig_core.model import Model, System, Variant
 
 from vig_governor.backend.base import Backend, BackendUnavailable, ModelSignature
+from vig_governor.backend.signature import check_complete, SignatureMismatch
 from vig_governor.config import Config, SecurityOptions, StreamBinding
 from vig_governor.encoders import make_encoder
 from vig_governor.encoders.base import EncodeError, Encoder
@@ -113,7 +114,10 @@ def _encoder(binding: StreamBinding, model: Model,
                 raise Mismatch(
                     f'{at}.input.tensor: model {variant.backend_model!r} has no input '
                     f'{binding.input.tensor!r}; its inputs are {", ".join(inputs)}')
+            check_complete(signatures[variant.backend_model], [binding.input.tensor])
             encoder.check(spec, binding.message_type)
+    except SignatureMismatch as error:
+        raise Mismatch(f'{at}.input: {error}') from None
     except EncodeError as error:
         raise EncodeError(f'{at}.input: {error}') from None
     return encoder

@@ -168,6 +168,7 @@ def stream_status(stream: StreamSnapshot, dispatched: int) -> StreamStatus:
         margin_percent=stream.margin_percent,
         weakly_hard_observed=stream.weakly_hard_observed,
         weakly_hard_misses=stream.weakly_hard_misses,
+        weakly_hard_consecutive=stream.weakly_hard_consecutive,
         weakly_hard_misses_left=stream.weakly_hard_left or 0,
         weakly_hard_violated=stream.weakly_hard_violated)
     for reason, count in stream.counts.items():

@@ -32,6 +32,10 @@ CASES = {
         lambda stage: config_text(stage.endpoint, models=detector(), streams=[
             stream_text('front', '/cam', 'detector', dtype='FP32')]),
         ['streams.front.input', 'UINT8']),
+    'an input that nothing fills': (
+        lambda stage: config_text(stage.endpoint, models=detector('pair'), streams=[
+            stream_text('front', '/cam', 'detector')]),
+        ['streams.front.input', "'THRESHOLD'", 'nothing fills']),
     'a wrong input shape': (
         lambda stage: config_text(stage.endpoint, models=detector('sized'), streams=[
             stream_text('front', '/cam', 'detector', dtype='FP32')]),
