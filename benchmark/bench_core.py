@@ -10,11 +10,11 @@ streams. Every call is timed, the wake-ups included. Prints a table, writes
 import argparse
 import heapq
 import json
+from pathlib import Path
 import platform
 import random
 import sys
 import time
-from pathlib import Path
 
 from vig_core.actions import Dispatch
 from vig_core.contract import Contract, Criticality, QueuePolicy

@@ -1,5 +1,5 @@
 """
-What the consumer sees: was there a fresh result at each of its cycles?
+What the consumer sees: whether there was a fresh result at each of its cycles.
 
 Rules:
 

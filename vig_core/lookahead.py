@@ -1,5 +1,5 @@
 """
-Stage C, second half: may this candidate start, or would it endanger an expected frame?
+Stage C, second half: whether a candidate may start or would endanger an expected frame.
 
 Rules:
 

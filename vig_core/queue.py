@@ -96,7 +96,7 @@ class WaitingQueue:
         self._find_head()
 
     def forget_dispatched(self) -> None:
-        """Captures from before now no longer compare with those to come."""
+        """Let captures from before now no longer compare with those to come."""
         self._newest_dispatched_ns.clear()
         self._turns.clear()
         self._find_head()

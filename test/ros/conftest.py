@@ -24,7 +24,8 @@ def triton(tmp_path_factory):
     from vig_governor.triton_server import TritonServer
     require_triton()
     folder = model_repository(tmp_path_factory.mktemp('models'), {
-        'echo': ('echo', {}), 'failing': ('failing', {}), 'pair': ('pair', {}), 'sized': ('sized', {}),
+        'echo': ('echo', {}), 'failing': ('failing', {}), 'pair': ('pair', {}),
+        'sized': ('sized', {}),
         'quick': ('sleeper', {'delay_ms': '20'}), 'slow': ('sleeper', {'delay_ms': '300'}),
     })
     with TritonServer(folder) as server:
