@@ -151,7 +151,7 @@ class Registrar:
             segment.region.unlink()
 
     def start_epoch(self) -> None:
-        """The server may have forgotten everything: its connection broke or a region is gone."""
+        """Take the server to have forgotten everything: a connection broke, a region is gone."""
         with self._lock:
             self.epoch += 1
 

@@ -207,7 +207,7 @@ class ImageEncoder:
         return (2, 1, 0)
 
     def _channel_remedy(self, spec: TensorSpec) -> str:
-        """What to change when the number of channels does not fit."""
+        """Say what to change when the number of channels does not fit."""
         for layout in LAYOUTS:
             if len(layout) == len(spec.shape) and layout != self._options.layout \
                     and spec.shape[layout.index('C')] == self._channels:
