@@ -43,7 +43,7 @@ def test_everything_gives_three_pose_variants_and_the_object_detector(full):
 def test_pypi_alone_gives_a_smaller_plan_that_says_what_is_missing(small):
     plan = choose(small)
     assert plan.backend_models == ('face_full', 'face_short', 'pose_full', 'segmentation',
-                                   'pose_study')
+                                   'pose_study', 'pose_archive')
     assert len(plan.notes) == 2
     assert all('npm' in note for note in plan.notes)
 

@@ -100,7 +100,8 @@ def _best_output(stream: DemoStream, outputs: Sequence[dict[str, Any]]) -> dict[
 
 def _write(image: Image, text: str, corner: tuple[int, int], size: float,
            colour: tuple[int, int, int]) -> None:
-    cv2.putText(image, text, corner, _FONT, size, (0, 0, 0), 4, cv2.LINE_AA)
+    shadow = (corner[0] + 1, corner[1] + 1)
+    cv2.putText(image, text, shadow, _FONT, size, (0, 0, 0), 1, cv2.LINE_AA)
     cv2.putText(image, text, corner, _FONT, size, colour, 1, cv2.LINE_AA)
 
 

@@ -99,7 +99,7 @@ def choose(store: AssetStore) -> DemoPlan:
                    'face', seed=1),
         DemoStream('pose', _CARPHONE, (640, 480), 10, 'high', 90, 250, pose, 'pose_full',
                    'pose', seed=2),
-        _street(store, served, notes),
+        _third_camera(store, served, notes),
         DemoStream('study', _CARPHONE, (640, 480), 10, 'best_effort', 1000, 2000,
                    (DemoVariant('full', 'pose_study', 1.0),), 'pose_study', 'pose', seed=4)]
     if 'pose_heavy' in served:
@@ -107,21 +107,24 @@ def choose(store: AssetStore) -> DemoPlan:
             'archive', _CARPHONE, (640, 480), 5, 'best_effort', 1000, 2000,
             (DemoVariant('heavy', 'pose_heavy', 1.0),), 'pose_heavy', 'pose', seed=5))
     else:
-        notes.append('pose runs with the variant full alone, and there is no long job: '
+        notes.append('pose runs with the variant full alone, and so does the archive: '
                      'lite and heavy come with npm')
+        streams.append(DemoStream(
+            'archive', _CARPHONE, (640, 480), 10, 'best_effort', 1000, 2000,
+            (DemoVariant('full', 'pose_archive', 1.0),), 'pose_archive', 'pose', seed=5))
     return DemoPlan(tuple(streams), tuple(notes))
 
 
-def _street(store: AssetStore, served: tuple[str, ...], notes: list[str]) -> DemoStream:
-    """Watch pedestrians with the object detector, or else cut out the cyclists."""
-    video = _VTEST if store.has(_VTEST) else _BIKES
-    if 'objdet' in served:
-        if video == _BIKES:
-            notes.append('no pedestrian video: vtest.avi comes with the Debian package opencv-doc')
-        model, draws = DemoVariant('ssd', 'objdet', 1.0), 'objects'
-    else:
+def _third_camera(store: AssetStore, served: tuple[str, ...], notes: list[str]) -> DemoStream:
+    """Watch pedestrians with the object detector, or else cut out the driver."""
+    if 'objdet' not in served:
         notes.append('a segmentation takes the place of the object detector, which npm carries')
-        model, draws = DemoVariant('square', 'segmentation', 1.0), 'mask'
-    size = (640, 480) if video == _VTEST else (640, 272)
-    return DemoStream('street', video, size, 5, 'normal', 200, 500, (model,),
-                      model.backend_model, draws, seed=3)
+        return DemoStream('cabin', _CARPHONE, (640, 480), 5, 'normal', 200, 500,
+                          (DemoVariant('mask', 'segmentation', 1.0),), 'segmentation', 'mask',
+                          seed=3)
+    video, size = _VTEST, (640, 480)
+    if not store.has(_VTEST):
+        notes.append('no pedestrian video: vtest.avi comes with the Debian package opencv-doc')
+        video, size = _BIKES, (640, 272)
+    return DemoStream('street', video, size, 5, 'normal', 200, 500,
+                      (DemoVariant('ssd', 'objdet', 1.0),), 'objdet', 'objects', seed=3)

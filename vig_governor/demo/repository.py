@@ -70,8 +70,9 @@ MODELS = (
     _pose('pose_lite', 'lite'),
     _pose('pose_full', 'full'),
     _pose('pose_heavy', 'heavy'),
-    # The same network as another model: the server runs both at once, as it would two others.
+    # The same network as further models: the server runs them at once, as it would others.
     _pose('pose_study', 'full'),
+    _pose('pose_archive', 'full'),
     ServedModel('objdet', 'objects', 'object_detection_ssd_mobilenetv2_oidv4_fp16.tflite',
                 'BOXES', (-1, 6), also_needs=('weights/oid_labelmap.txt',)),
     _segmentation('segmentation', 'selfie_segmentation.tflite'),

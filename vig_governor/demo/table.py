@@ -15,6 +15,7 @@ from vig_governor.demo.report import StreamReport
 from vig_governor.measure.runtime import RuntimeSamples
 
 SHORT_PERCENT = 50
+_GUARDED = ('protected', 'high')
 _PLAIN_PERIOD_S = 4.0
 _DROPS = ('superseded', 'stale', 'infeasible', 'capacity', 'obsolete', 'invalid_stamp',
           'backend_timeout', 'backend_failed')
@@ -101,12 +102,13 @@ def comparison(plan: DemoPlan, arms: Mapping[str, Sequence[StreamReport]],
 
 
 def verdict(direct: Sequence[StreamReport], governed: Sequence[StreamReport]) -> str:
-    """Say in one sentence what the most important stream got in both arms."""
-    before, after = direct[0], governed[0]
-    return (f'{after.stream} ({after.criticality}): without a usable result for '
-            f'{before.cycles - before.covered} of {before.cycles} cycles when every frame goes '
-            f'straight to the server, {after.cycles - after.covered} of {after.cycles} with the '
-            f'governor; age p95 {_ms(before.age_p95_ms)} against {_ms(after.age_p95_ms)}')
+    """Say in one sentence each what the guarded streams got in both arms."""
+    return '\n'.join(
+        f'{after.stream} ({after.criticality}): without a usable result for '
+        f'{before.cycles - before.covered} of {before.cycles} cycles when every frame goes '
+        f'straight to the server, {after.cycles - after.covered} of {after.cycles} with the '
+        f'governor; age p95 {_ms(before.age_p95_ms)} against {_ms(after.age_p95_ms)}'
+        for before, after in zip(direct, governed) if after.criticality in _GUARDED)
 
 
 def hints(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples],
