@@ -12,5 +12,10 @@ if [ ! -f "$_vig_prefix/setup.sh" ]; then
 fi
 . "$_vig_prefix/setup.sh"
 export ROS_AUTOMATIC_DISCOVERY_RANGE="${ROS_AUTOMATIC_DISCOVERY_RANGE:-LOCALHOST}"
-export FASTDDS_DEFAULT_PROFILES_FILE="${FASTDDS_DEFAULT_PROFILES_FILE:-$_vig_root/config/fastdds_shm.xml}"
+# Jazzy's Fast DDS reads only the older of the two names; Kilted's warns where that one is set.
+if [ "$ROS_DISTRO" = jazzy ]; then
+  export FASTRTPS_DEFAULT_PROFILES_FILE="${FASTRTPS_DEFAULT_PROFILES_FILE:-$_vig_root/config/fastdds_shm.xml}"
+else
+  export FASTDDS_DEFAULT_PROFILES_FILE="${FASTDDS_DEFAULT_PROFILES_FILE:-$_vig_root/config/fastdds_shm.xml}"
+fi
 unset _vig_root _vig_prefix

@@ -66,13 +66,18 @@ class OverloadController:
         behind = (now_ns - self._next_grid_ns) // GRID_NS
         self._next_grid_ns += max(0, behind) * GRID_NS
 
-    def judge(self) -> list[ReportOverload]:
-        """Judge the next grid instant; evidence up to it must have been noted."""
-        report = self._judge(self._next_grid_ns)
+    def judge(self, *, may_climb: bool = True) -> list[ReportOverload]:
+        """
+        Judge the next grid instant; evidence up to it must have been noted.
+
+        :param may_climb: False while no guarded stream is alive: what happened before it stopped
+            is no reason to give up more.
+        """
+        report = self._judge(self._next_grid_ns, may_climb)
         self._next_grid_ns += GRID_NS
         return [] if report is None else [report]
 
-    def _judge(self, at_ns: int) -> ReportOverload | None:
+    def _judge(self, at_ns: int, may_climb: bool) -> ReportOverload | None:
         while self._evidence and self._evidence[0][0] <= at_ns - WINDOW_NS:
             _, good, bad = self._evidence.popleft()
             self._good -= good
@@ -82,7 +87,8 @@ class OverloadController:
         total = self._good + self._bad
         share = self._bad * 1000 // total if total >= MIN_EVIDENCE else 0
         step = 0
-        if self._level < len(ENTRY_PERMILLE) and share >= ENTRY_PERMILLE[self._level]:
+        if (may_climb and self._level < len(ENTRY_PERMILLE)
+                and share >= ENTRY_PERMILLE[self._level]):
             step = 1
         elif self._level > 0 and share <= EXIT_PERMILLE[self._level - 1]:
             step = -1

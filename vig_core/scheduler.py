@@ -21,7 +21,7 @@ from vig_core.admission import (check_arrival, check_report, refusal, refused_cl
                                 REFUSED_CLASSES)
 from vig_core.contract import QueuePolicy
 from vig_core.errors import RefusedEvent
-from vig_core.estimate import RuntimeBook
+from vig_core.estimate import HORIZON_NS, RuntimeBook
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
                              DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
                              RequestArrived, Stamp, TimeJumped, Woke)
@@ -128,7 +128,9 @@ class Scheduler:
         while self._overload.next_grid_ns <= self._roster.now_ns:
             grid_ns = self._overload.next_grid_ns
             self._ledger.settle(grid_ns)
-            self._roster.actions += self._overload.judge()
+            self._runtimes.forget_before(grid_ns - HORIZON_NS)
+            self._roster.actions += self._overload.judge(
+                may_climb=self._guards.is_any_alive(grid_ns))
             if self._overload.is_quiet and not self._guards.is_any_alive(grid_ns):
                 self._overload.skip_to(self._roster.now_ns)
         self._ledger.settle(self._roster.now_ns)
@@ -181,7 +183,7 @@ class Scheduler:
         claim = self._roster.slots.end(request.request_id, now_ns=self._roster.now_ns)
         assert request.variant is not None
         self._runtimes.observe(request.variant, max(0, self._roster.now_ns - claim.begins_at_ns),
-                               claim.neighbours)
+                               claim.neighbours, self._roster.now_ns)
         age_ns = self._roster.now_ns - request.generation_ns
         max_age_ns = request.model.contract.max_age_ns
         if max_age_ns is not None and age_ns > max_age_ns:

@@ -50,8 +50,13 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     :param make_node: called after rclpy is initialised.
     """
     signals = SignalPipe()
-    rclpy.init(args=list(sys.argv if args is None else args),
-               signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        rclpy.init(args=list(sys.argv if args is None else args),
+                   signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:
+        print(f'governor: the ROS arguments are not usable: {" ".join(str(error).split())}',
+              file=sys.stderr)
+        return 2
     executor = make_executor()
     node = make_node()
     executor.add_node(node)
@@ -68,6 +73,10 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         executor.shutdown()
         node.destroy_node()
         rclpy.try_shutdown()
+        # While it exits, Python restores the default handlers: the echo of a Ctrl-C, from the
+        # terminal or from launch, would turn a clean end into a death by signal.
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
     return 0
 
 

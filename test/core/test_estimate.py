@@ -23,7 +23,7 @@ def test_before_any_run_the_plan_is_p99_times_the_margin():
 def test_fast_runs_never_make_the_plan_more_optimistic_than_the_profile():
     made, only = book()
     for _ in range(200):
-        made.observe(only, ms(1), NOBODY)
+        made.observe(only, ms(1), NOBODY, 0)
     assert made.plan_ns(only) == ms(22)
 
 
@@ -31,31 +31,41 @@ def test_slow_runs_raise_it_once_there_are_enough_of_them():
     made, only = book()
     for number in range(MIN_RUNS):
         assert made.plan_ns(only) == ms(22), number
-        made.observe(only, ms(50), NOBODY)
+        made.observe(only, ms(50), NOBODY, 0)
     assert made.plan_ns(only) == ms(55)
 
 
 def test_one_outlier_is_not_learned():
     made, only = book()
     for runtime in [10_000] + [15] * 30:
-        made.observe(only, ms(runtime), NOBODY)
+        made.observe(only, ms(runtime), NOBODY, 0)
     assert made.plan_ns(only) == ms(22)
 
 
 def test_slow_runs_that_left_the_window_no_longer_count():
     made, only = book()
     for runtime in [50] * WINDOW_RUNS + [10] * WINDOW_RUNS:
-        made.observe(only, ms(runtime), NOBODY)
+        made.observe(only, ms(runtime), NOBODY, 0)
+    assert made.plan_ns(only) == ms(22)
+
+
+def test_slow_runs_of_long_ago_no_longer_count():
+    made, only = book()
+    for second in range(2 * MIN_RUNS):
+        made.observe(only, ms(50), NOBODY, second)
+    made.forget_before(MIN_RUNS)
+    assert made.plan_ns(only) == ms(55)
+    made.forget_before(MIN_RUNS + 1)
     assert made.plan_ns(only) == ms(22)
 
 
 def test_a_run_beside_a_measured_neighbour_does_not_train():
     made, only = book(interference_ns={('m_main', 'x'): ms(5)})
     for _ in range(50):
-        made.observe(only, ms(90), frozenset({'x'}))
+        made.observe(only, ms(90), frozenset({'x'}), 0)
     assert made.plan_ns(only) == ms(22)
     for _ in range(50):
-        made.observe(only, ms(90), frozenset({'y'}))
+        made.observe(only, ms(90), frozenset({'y'}), 0)
     assert made.plan_ns(only) == ms(99)
 
 
@@ -70,7 +80,7 @@ def test_a_backend_model_in_two_logical_ones_is_planned_with_the_slower_profile(
 def test_quantiles_are_nearest_rank(percent, expected):
     window = RuntimeWindow()
     for value in reversed(range(1, 21)):
-        window.add(value)
+        window.add(value, 0)
     assert window.quantile_ns(percent) == expected
 
 

@@ -96,7 +96,7 @@ def test_a_second_signal_ends_at_once(stage, process, triton):
 
 
 def test_a_process_without_a_configuration_waits_and_ends_cleanly(stage, ros):
-    started = subprocess.Popen([sys.executable, '-m', 'vig_governor.node'],
+    started = subprocess.Popen([sys.executable, '-m', 'vig_governor.start'],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     status = Reader(stage.client, GovernorStatus, '/governor/status')
     status.wait_for(1, 60)
@@ -104,3 +104,27 @@ def test_a_process_without_a_configuration_waits_and_ends_cleanly(stage, ros):
     started.send_signal(signal.SIGINT)
     said, _ = started.communicate(timeout=10)
     assert started.returncode == 0 and 'Traceback' not in said, said
+
+
+@pytest.mark.parametrize('delay_s', [0.0, 0.3, 0.8])
+def test_a_signal_while_the_process_starts_leaves_no_traceback(ros, delay_s):
+    started = subprocess.Popen([sys.executable, '-m', 'vig_governor.start'],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        started.wait(delay_s)
+    except subprocess.TimeoutExpired:
+        pass
+    started.send_signal(signal.SIGTERM if delay_s == 0.0 else signal.SIGINT)
+    said, _ = started.communicate(timeout=30)
+    assert 'Traceback' not in said, said
+
+
+def test_a_broken_parameter_file_is_one_sentence(ros, tmp_path):
+    broken = tmp_path / 'params.yaml'
+    broken.write_text('a: [1\n')
+    done = subprocess.run([sys.executable, '-m', 'vig_governor.start', '--ros-args',
+                           '--params-file', str(broken)], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 2 and 'Traceback' not in done.stderr
+    assert 'governor: the ROS arguments are not usable' in done.stderr
+    assert str(broken) in done.stderr and 'line 1' in done.stderr

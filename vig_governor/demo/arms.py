@@ -137,8 +137,11 @@ def graph_environment(config_folder: Path, domain_id: int | None) -> dict[str, s
     """Give the variables of a ROS graph on this host alone: shared memory, its own domain."""
     if domain_id is None:
         domain_id = int(os.environ.get('ROS_DOMAIN_ID', 60 + os.getpid() % 40))
+    # Jazzy's Fast DDS reads only the older of the two names; Kilted's warns where that one is set.
+    profile = ('FASTRTPS_DEFAULT_PROFILES_FILE' if os.environ.get('ROS_DISTRO') == 'jazzy'
+               else 'FASTDDS_DEFAULT_PROFILES_FILE')
     return {'ROS_DOMAIN_ID': str(domain_id), 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
-            'FASTDDS_DEFAULT_PROFILES_FILE': str(config_folder / 'fastdds_shm.xml')}
+            profile: str(config_folder / 'fastdds_shm.xml')}
 
 
 def _module(name: str) -> list[str]:
