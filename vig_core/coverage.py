@@ -12,7 +12,6 @@ Rules:
 """
 
 from collections import deque
-from copy import copy
 
 from vig_core.contract import Contract
 
@@ -61,8 +60,8 @@ class CycleMonitor:
 
     def seen_at(self, now_ns: int) -> 'CycleMonitor':
         """Copy it with every cycle before an instant judged; it stays as it is."""
-        seen = copy(self)
-        seen._ring = self._ring.copy()
+        seen = CycleMonitor.__new__(CycleMonitor)
+        vars(seen).update(vars(self), _ring=self._ring.copy())
         seen.judge_before(now_ns)
         return seen
 
