@@ -11,7 +11,7 @@ import logging
 from typing import Any
 
 from vig_core.events import RequestArrived, Stamp
-from vig_core.units import NS_PER_S
+from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.clock import judge_stamp, stamp_to_ns
 from vig_governor.config.streams import StreamBinding
@@ -20,6 +20,8 @@ from vig_governor.ports import Clock, Payload
 
 _log = logging.getLogger(__name__)
 LOG_PERIOD_NS = 10 * NS_PER_S
+CLOCK_STEP_NS = 50 * NS_PER_MS
+"""A fall of ROS time against the steady clock that is a step and not the noise of two readings."""
 
 
 @dataclass(slots=True)
@@ -37,26 +39,37 @@ class CaptureOrder:
     Two clocks are read for each message, at slightly different instants, and simulated time stands
     still between two ``/clock`` messages. Without this rule one capture that is published twice
     would get two capture instants, and frames could change places.
+
+    When the clock that the stamps come from is set back, older stamps are newer captures: then the
+    order begins anew. It shows as a fall of ROS time against the steady clock.
     """
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self._newest: tuple[int, int] | None = None
+        self._ahead_ns = 0
 
     def forget(self) -> None:
         """Start anew: stamps before and after do not compare."""
         self._newest = None
 
-    def place(self, stamp_ns: int, generation_ns: int) -> int:
-        """Give the capture instant, moved as little as the order of the stamps demands."""
+    def place(self, stamp_ns: int, generation_ns: int, ahead_ns: int) -> int:
+        """
+        Give the capture instant, moved as little as the order of the stamps demands.
+
+        :param ahead_ns: ROS time less steady time at this message's arrival.
+        """
         if self._newest is not None:
             newest_stamp_ns, newest_ns = self._newest
             if stamp_ns == newest_stamp_ns:
                 return newest_ns
-            if stamp_ns < newest_stamp_ns:
+            was_set_back = ahead_ns < self._ahead_ns - CLOCK_STEP_NS
+            if stamp_ns < newest_stamp_ns and not was_set_back:
                 return min(generation_ns, newest_ns - 1)
-            generation_ns = max(generation_ns, newest_ns + 1)
+            if not was_set_back:
+                generation_ns = max(generation_ns, newest_ns + 1)
         self._newest = stamp_ns, generation_ns
+        self._ahead_ns = ahead_ns
         return generation_ns
 
 
@@ -102,7 +115,8 @@ class Intake:
             stamp_ns, ros_now_ns, arrived_at_ns, time_source=binding.time_source,
             bad_stamp=binding.bad_stamp, max_clock_skew_ns=binding.max_clock_skew_ns)
         if stamp_ns > 0 and (kind is Stamp.AHEAD or kind is Stamp.TRUSTED and not detail):
-            generation_ns = self.order.place(stamp_ns, generation_ns)
+            generation_ns = self.order.place(stamp_ns, generation_ns,
+                                             ros_now_ns - arrived_at_ns)
         self._count(arrived_at_ns, kind, detail)
         self._post(RequestArrived(
             request_id=next(self._numbers), model=binding.model, stream=binding.name,

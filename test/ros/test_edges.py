@@ -89,12 +89,24 @@ def test_a_message_that_cannot_be_accepted_is_logged_and_raises_nothing(caplog):
 
 def test_one_capture_has_one_instant_however_the_clocks_are_read():
     order = CaptureOrder()
-    assert order.place(100, 1000) == 1000
-    assert order.place(100, 1003) == 1000
-    assert order.place(101, 998) == 1001
-    assert order.place(99, 1010) == 1000
+    assert order.place(100, 1000, 0) == 1000
+    assert order.place(100, 1003, 0) == 1000
+    assert order.place(101, 998, 0) == 1001
+    assert order.place(99, 1010, 0) == 1000
     order.forget()
-    assert order.place(50, 2000) == 2000
+    assert order.place(50, 2000, 0) == 2000
+
+
+def test_older_stamps_are_newer_captures_once_their_clock_was_set_back():
+    order = CaptureOrder()
+    assert order.place(9_000_000_000, 1_000_000_000, 0) == 1_000_000_000
+    back_ns = -5_000_000_000
+    for frame in range(1, 4):
+        generation_ns = 1_000_000_000 + 33_000_000 * frame
+        assert order.place(4_000_000_000 + 33_000_000 * frame, generation_ns,
+                           back_ns) == generation_ns
+    assert order.place(4_000_000_000, 1_120_000_000, back_ns) == 1_098_999_999
+
 
 
 @pytest.fixture
