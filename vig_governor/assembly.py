@@ -102,12 +102,9 @@ def _with_signatures(config: Config, signatures: Mapping[str, ModelSignature]) -
 def _encoder(binding: StreamBinding, model: Model,
              signatures: Mapping[str, ModelSignature]) -> Encoder:
     at = f'streams.{binding.name}'
-    runnable = model.usable_variants
-    if model.reason_against_selection is not None:
-        runnable = runnable[:1]
     try:
         encoder = make_encoder(binding.input)
-        for variant in runnable:
+        for variant in model.runnable_variants:
             inputs = {spec.name: spec for spec in signatures[variant.backend_model].inputs}
             spec = inputs.get(binding.input.tensor)
             if spec is None:

@@ -108,7 +108,6 @@ def test_older_stamps_are_newer_captures_once_their_clock_was_set_back():
     assert order.place(4_000_000_000, 1_120_000_000, back_ns) == 1_098_999_999
 
 
-
 @pytest.fixture
 def publishing():
     variant = Variant('only', 'echo', RuntimeProfile(10, 20), quality=0.5)

@@ -208,9 +208,9 @@ def _check_variants(model: Model, at: Path, findings: Findings) -> None:
             (*at, 'contract', 'min_quality'),
             f'no variant may run: none is approved and of quality {model.contract.min_quality:g} '
             'or better; lower min_quality or approve a better variant')
-    if model.reason_against_selection is not None:
+    elif model.reason_against_selection is not None:
         findings.notice((*at, 'variants'), 'variants are not selected automatically, only '
-                        f'{model.variants[0].variant_id} runs: {model.reason_against_selection}')
+                        f'{model.runnable_variants[0].variant_id} runs: {model.reason_against_selection}')
 
 
 def _notice_timing(model: Model, block: ModelBlock, at: Path, findings: Findings) -> None:
@@ -225,7 +225,7 @@ def _notice_timing(model: Model, block: ModelBlock, at: Path, findings: Findings
                         'the next arrival; give period_ms')
     measured = [one.profile for one in block.variants if one.profile is not None]
     if contract.max_age_ns is not None and len(measured) == len(block.variants) and measured:
-        fastest = min(variant.profile.p50_ns for variant in model.usable_variants or
+        fastest = min(variant.profile.p50_ns for variant in model.runnable_variants or
                       model.variants)
         if fastest > contract.max_age_ns:
             findings.notice((*at, 'contract', 'max_age_ms'),
