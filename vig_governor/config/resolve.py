@@ -210,7 +210,8 @@ def _check_variants(model: Model, at: Path, findings: Findings) -> None:
             'or better; lower min_quality or approve a better variant')
     elif model.reason_against_selection is not None:
         findings.notice((*at, 'variants'), 'variants are not selected automatically, only '
-                        f'{model.runnable_variants[0].variant_id} runs: {model.reason_against_selection}')
+                        f'{model.runnable_variants[0].variant_id} runs: '
+                        f'{model.reason_against_selection}')
 
 
 def _notice_timing(model: Model, block: ModelBlock, at: Path, findings: Findings) -> None:
