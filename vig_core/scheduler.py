@@ -57,7 +57,7 @@ class Scheduler:
         self._ledger = Ledger(system, self._overload, origin_ns)
         self._roster = Roster(system, self._ledger, origin_ns)
         self._selector = Selector(system, self._roster.slots, self._runtimes, self._variants,
-                                  self._guards)
+                                  self._guards, self._ledger)
         self._last_id = -1
         self._is_draining = False
         self._is_watching_all = False
@@ -106,6 +106,7 @@ class Scheduler:
             for held in self._held:
                 instants += [held.recheck_ns] if held.recheck_ns is not None else []
                 instants += [held.veto.until_ns] if held.veto is not None else []
+                instants += [held.wait.until_ns] if held.wait is not None else []
         soonest_ns = min(instants, default=NEVER)
         return max(self._roster.now_ns, soonest_ns) if soonest_ns < NEVER else None
 
@@ -267,7 +268,7 @@ class Scheduler:
             roster.start(found.start, found.choice)
             self._variants[found.start.model.name].commit(found.choice, roster.now_ns)
             self._sweep()
-        is_idling = any(held.veto is not None for held in self._held)
+        is_idling = any(held.veto is not None or held.wait is not None for held in self._held)
         self._ledger.idle.set(slots.total - slots.busy if is_idling else 0, roster.now_ns)
 
     def _sweep(self) -> None:

@@ -13,8 +13,10 @@ from vig_core.contract import Criticality
 from vig_core.estimate import RuntimeBook
 from vig_core.guards import Guard, Guards
 from vig_core.interference import added_ns
+from vig_core.ledger import Ledger
 from vig_core.lookahead import Reservation, Veto, veto
 from vig_core.model import System, Variant
+from vig_core.patience import Wait, wait_for_successor
 from vig_core.request import Request
 from vig_core.slots import SlotTable
 from vig_core.variants import Choice, VariantSelector
@@ -25,13 +27,16 @@ class Held:
     """
     A candidate that had to wait although a credit is free.
 
-    :ivar veto: ``None`` where ``no_corun`` holds it; only an event can end that.
+    :ivar veto: the look-ahead holds it.
+    :ivar wait: it waits for its own successor. Where both are ``None``, ``no_corun`` holds it and
+        only an event can end that.
     :ivar recheck_ns: an earlier instant at which its own variant would change, if any.
     """
 
     request: Request
     choice: Choice | None
     veto: Veto | None
+    wait: Wait | None = None
     recheck_ns: int | None = None
 
 
@@ -48,13 +53,15 @@ class Selector:
     """The gates between a ranked candidate and a free credit."""
 
     def __init__(self, system: System, slots: SlotTable, runtimes: RuntimeBook,
-                 selectors: Mapping[str, VariantSelector], guards: Guards) -> None:
+                 selectors: Mapping[str, VariantSelector], guards: Guards,
+                 ledger: Ledger) -> None:
         """Look at the scheduler's parts; change none of them."""
         self._system = system
         self._slots = slots
         self._runtimes = runtimes
         self._selectors = selectors
         self._guards = guards
+        self._ledger = ledger
         self._banned: dict[str, frozenset[str]] = {
             name: frozenset(other for pair in system.no_corun if name in pair
                             for other in pair - {name} or {name})
@@ -91,6 +98,11 @@ class Selector:
             selector = self._selectors[model.name]
             choice = selector.resolve(start_ns=free_at_ns[0], deadline_ns=request.deadline_at_ns,
                                       overload=overload, plan_ns=plan_ns)
+            wait = self._wait(request, choice, free_at_ns[0], now_ns) if is_guarding else None
+            if wait is not None:
+                found.held.append(Held(request, choice, None, wait, self._recheck_ns(
+                    selector, request, free_at_ns[0], plan_ns)))
+                continue
             stopper = None
             if model.criticality is not Criticality.PROTECTED:
                 if arrivals is None:
@@ -100,9 +112,19 @@ class Selector:
             if stopper is None:
                 found.start, found.choice = request, choice
                 return found
-            found.held.append(Held(request, choice, stopper, self._recheck_ns(
+            found.held.append(Held(request, choice, stopper, None, self._recheck_ns(
                 selector, request, free_at_ns[0], plan_ns)))
         return found
+
+    def _wait(self, request: Request, choice: Choice, start_ns: int, now_ns: int) -> Wait | None:
+        if not request.model.policy.is_latest:
+            return None
+        forecast = self._ledger.of(request).forecast
+        if forecast is None:
+            return None
+        return wait_for_successor(request, choice.variant.profile, start_ns=start_ns,
+                                  now_ns=now_ns, forecast=forecast,
+                                  monitor=self._ledger.of(request).monitor)
 
     def _reservations(self, arrivals: Iterable[tuple[int, int, Guard]], below: Criticality,
                       now_ns: int) -> Iterator[Reservation]:
