@@ -2,7 +2,9 @@
 What a robot without a governor does. No strawmen: each is what a careful team builds.
 
 All of them run the best variant, never drop for age, and know nothing of what is expected.
-They have the face of ``Scheduler``, so that the same engine plays the same frames to them.
+They have the face of ``Scheduler``, so that the same engine plays the same frames to them. They are
+given the benefit of the doubt: what happens at one instant is all known before they choose, so
+that a client which asks again the moment it is answered still takes part.
 """
 
 from collections import deque
@@ -53,25 +55,30 @@ class Baseline:
         self._queues: dict[str, deque[_Job]] = {}
         self._running: dict[int, _Job] = {}
         self._actions: list[Action] = []
+        self._choose_at_ns: int | None = None
 
     def next_wakeup_ns(self) -> int | None:
-        """Baselines never wait for an instant."""
-        return None
+        """Choose when all of this instant is known; baselines never wait for another."""
+        return self._choose_at_ns
 
     def handle(self, event: Event, *, now_ns: int) -> tuple[Action, ...]:
         """
-        Take in an arrival or an answer.
+        Take in an arrival or an answer, or choose.
 
         :raises RefusedEvent: any other event.
         """
         self._actions = []
+        self._choose_at_ns = None
         if isinstance(event, RequestArrived):
             self._arrive(_Job(event, self._system.models[event.model], now_ns), now_ns)
         elif isinstance(event, BackendCompleted):
             self._complete(self._running.pop(event.request_id), now_ns)
-        elif not isinstance(event, Woke):
+        elif isinstance(event, Woke):
+            self._start(now_ns)
+        else:
             raise RefusedEvent(f'a baseline does not know {event!r}')
-        self._start(now_ns)
+        if not isinstance(event, Woke) and len(self._running) < self._system.slots:
+            self._choose_at_ns = now_ns
         return tuple(self._actions)
 
     def _arrive(self, job: _Job, now_ns: int) -> None:

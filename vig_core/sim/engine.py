@@ -15,6 +15,7 @@ from vig_core.events import BackendCompleted, Event, RequestArrived, Woke
 from vig_core.model import System
 from vig_core.request import Reason
 from vig_core.sim.server import Server
+from vig_core.sim.client import Client
 from vig_core.sim.workload import ArrivalProcess, Frame, RuntimeLaw
 
 _ANSWER, _ARRIVAL = 0, 1
@@ -64,6 +65,8 @@ class Run:
     ends: list[Delivery] = field(default_factory=list)
     digest: str = ''
     decisions: int = 0
+    given_up: dict[str, int] = field(default_factory=dict)
+    """Releases that a synchronous client never asked for, by stream."""
 
 
 def simulate(policy: Policy, system: System, streams: Sequence[SimStream], *, seed: int,
@@ -93,8 +96,14 @@ class _Simulation:
         self._heap: list[tuple[int, int, int, int, int | tuple[SimStream, Frame]]] = []
         self._serial = 0
         self._frames: dict[int, tuple[str, int, int]] = {}
+        self._clients: dict[str, tuple[int, SimStream, Client]] = {}
         self._last_id = 0
         for rank, stream in enumerate(streams):
+            if stream.is_closed_loop:
+                client = Client(stream.arrivals, seed, stream.name, duration_ns)
+                self._clients[stream.name] = rank, stream, client
+                self._ask_again(stream.name, 0, was_run=True)
+                continue
             for frame in stream.arrivals.frames(seed, stream.name, duration_ns):
                 self._push(frame.arrives_at_ns, _ARRIVAL, rank, (stream, frame))
 
@@ -112,6 +121,8 @@ class _Simulation:
             else:
                 self._next()
         self._out.digest = self._digest.hexdigest()
+        self._out.given_up = {name: client.given_up
+                              for name, (_, _, client) in self._clients.items()}
         return self._out
 
     def _next(self) -> None:
@@ -139,6 +150,15 @@ class _Simulation:
                 stream, _, captured_ns = self._frames.pop(action.request_id)
                 self._out.ends.append(Delivery(stream, action.reason, captured_ns, now_ns,
                                                action.backend_ns or 0))
+                self._ask_again(stream, now_ns, was_run=action.backend_ns is not None)
+
+    def _ask_again(self, stream: str, now_ns: int, *, was_run: bool) -> None:
+        if stream not in self._clients:
+            return
+        rank, what, client = self._clients[stream]
+        frame = client.next_frame(now_ns, was_run=was_run)
+        if frame is not None:
+            self._push(max(now_ns, frame.arrives_at_ns), _ARRIVAL, rank, (what, frame))
 
     def _push(self, at_ns: int, kind: int, rank: int,
               what: int | tuple[SimStream, Frame]) -> None:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Protocol
 
 from vig_core.model import RuntimeProfile, Variant
-from vig_core.units import NS_PER_S
+from vig_core.units import NS_PER_MS, NS_PER_S
 
 Z99 = 2.3263478740408408
 """The 99 % quantile of the standard normal distribution."""
@@ -91,6 +91,23 @@ class Trace:
         for index, (captured_ns, arrives_ns) in enumerate(self.instants_ns):
             if captured_ns < duration_ns:
                 yield Frame(index, captured_ns, arrives_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Continuous:
+    """
+    A closed loop: the next release is the end of the last request.
+
+    :ivar retry_ns: pause of a client whose request ended without having been run.
+    """
+
+    phase_ns: int = 0
+    retry_ns: int = NS_PER_MS
+
+    def frames(self, seed: int, stream: str, duration_ns: int) -> Iterator[Frame]:
+        """Give the first frame only; the others depend on the answers."""
+        if self.phase_ns < duration_ns:
+            yield Frame(0, self.phase_ns, self.phase_ns)
 
 
 @dataclass(frozen=True, slots=True)
