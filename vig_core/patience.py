@@ -3,19 +3,23 @@ When waiting for the next frame of the same stream beats starting this one.
 
 Rules. A frame waits for its successor only if all of this holds:
 
-- a newer frame of the stream is expected (the forecast of stage C says so);
-- started now, this one would probably still run when the newer one arrives;
-- its result would be too old at delivery even after a moderately long run;
+- the very next frame of its stream is expected (the forecast of stage C says so);
+- started now, this one would probably still run when that one arrives, and no other slot is
+  expected to be free for it;
+- its result would be too old at delivery after a moderately long run;
+- its successor, started on arrival, would not: a frame never waits for one that fares no better,
+  so a frame that finds a free slot on arrival starts, whatever the load;
 - it can hardly serve a consumer cycle that is not served already.
 
 It is a wait and not a discard: stage B stays optimistic, and a frame whose successor does not come
-is started after all while it is still worth something.
+in its window is started after all while it is still worth something.
 
 "Moderately long" and "hardly" are quantiles of a lognormal runtime with the profile's median and
 99 % quantile: ``sqrt(p50 * p99)`` lies 1.16 standard deviations above the median (88 % of the runs
 are shorter), ``p50 * sqrt(p50 / p99)`` as far below it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
 
@@ -30,12 +34,14 @@ class Wait:
     """
     A frame waits for its successor.
 
-    :ivar successor_ns: when that one is expected.
-    :ivar until_ns: the instant at which the answer can change without another event.
+    :ivar successor_ns: when that one is expected; never in the past.
+    :ivar until_ns: from then on it counts as lost, and this frame may start.
+    :ivar late_ns: by how much a moderately long run that began now would miss ``max_age``.
     """
 
     successor_ns: int
     until_ns: int
+    late_ns: int
 
 
 def long_run_ns(profile: RuntimeProfile) -> int:
@@ -48,24 +54,33 @@ def short_run_ns(profile: RuntimeProfile) -> int:
     return isqrt(profile.p50_ns ** 3 // profile.p99_ns)
 
 
-def wait_for_successor(request: Request, profile: RuntimeProfile, *, start_ns: int, now_ns: int,
-                       forecast: ArrivalForecast, monitor: CycleMonitor | None) -> Wait | None:
+def wait_for_successor(request: Request, profile: RuntimeProfile, *, now_ns: int,
+                       free_at_ns: Sequence[int], forecast: ArrivalForecast,
+                       monitor: CycleMonitor | None) -> Wait | None:
     """
-    Judge a candidate that would start at ``start_ns`` with a variant of this profile.
+    Judge a candidate that would start on the first slot with a variant of this profile.
 
+    :param free_at_ns: predicted end of what runs on each slot; the first is the candidate's.
     :param forecast: of its stream.
     :param monitor: the consumer cycles of its stream, if its contract defines any.
     """
     max_age_ns = request.model.contract.max_age_ns
-    expected = forecast.expected(now_ns)
-    if max_age_ns is None or expected is None:
+    if max_age_ns is None:
         return None
-    if start_ns + profile.p50_ns <= expected.arrival_ns:
+    start_ns = free_at_ns[0]
+    late_ns = start_ns + long_run_ns(profile) - request.generation_ns - max_age_ns
+    transport_ns = request.arrived_at_ns - request.generation_ns
+    if late_ns <= 0 or transport_ns + long_run_ns(profile) > max_age_ns:
         return None
-    if start_ns + long_run_ns(profile) <= request.generation_ns + max_age_ns:
+    expected = forecast.successor(now_ns)
+    if expected is None:
+        return None
+    arrival_ns, lost_from_ns = expected
+    if start_ns + profile.p50_ns <= arrival_ns or any(
+            other_ns <= arrival_ns for other_ns in free_at_ns[1:]):
         return None
     if monitor is not None and monitor.can_serve(
             captured_at_ns=request.generation_ns,
             delivered_at_ns=start_ns + short_run_ns(profile)):
         return None
-    return Wait(expected.arrival_ns, expected.changes_at_ns)
+    return Wait(arrival_ns, lost_from_ns, late_ns)

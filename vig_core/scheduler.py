@@ -307,18 +307,23 @@ class Scheduler:
                                     refused_class_text(queue.model, self._overload.state))
 
     def _defer(self, held: Held) -> None:
-        request, veto = held.request, held.veto
-        if veto is None or held.choice is None or request.is_deferred:
-            return
-        request.is_deferred = True
-        self._ledger.of(request).deferred += 1
-        victim = veto.victim
-        due_ns = victim.arrival_ns - self._roster.now_ns
-        self._roster.actions.append(Defer(
-            request.request_id, veto.until_ns, victim.stream,
-            f'{victim.stream} is expected in {text_ms(due_ns)}, needs '
-            f'{text_ms(victim.planned_ns)} and would be {text_ms(veto.late_ns)} late; this job '
-            f'needs {text_ms(held.choice.planned_ns)}'))
+        """Say each kind of hold once per request (adr/0004)."""
+        request, veto, wait, now_ns = held.request, held.veto, held.wait, self._roster.now_ns
+        if veto is not None and held.choice is not None and not request.is_deferred:
+            request.is_deferred = True
+            self._ledger.of(request).deferred += 1
+            victim = veto.victim
+            self._roster.actions.append(Defer(
+                request.request_id, veto.until_ns, victim.stream,
+                f'{victim.stream} is expected in {text_ms(victim.arrival_ns - now_ns)}, needs '
+                f'{text_ms(victim.planned_ns)} and would be {text_ms(veto.late_ns)} late; this '
+                f'job needs {text_ms(held.choice.planned_ns)}'))
+        elif wait is not None and not request.is_waiting_for_fresher:
+            request.is_waiting_for_fresher = True
+            self._roster.actions.append(Defer(
+                request.request_id, wait.until_ns, request.stream,
+                f'a fresher frame is expected in {text_ms(wait.successor_ns - now_ns)}; a long '
+                f'run of this one would miss max_age by {text_ms(wait.late_ns)}'))
 
 
 _HANDLERS: dict[type, Callable[[Scheduler, Any], None]] = {

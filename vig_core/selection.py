@@ -1,7 +1,8 @@
 """
 Which waiting request starts now, if any: the gates in their order.
 
-For the heads of all queues, ranked: ``no_corun`` ban, stage D (variant), stage C (look-ahead).
+For the heads of all queues, ranked: ``no_corun`` ban, stage D (variant), patience (a fresher frame
+is worth waiting for), stage C (look-ahead).
 The first that passes starts; one that is held back does not hold back a shorter one behind it.
 """
 
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from vig_core.actions import OverloadState
-from vig_core.contract import Criticality
+from vig_core.contract import Criticality, QueuePolicy
 from vig_core.estimate import RuntimeBook
 from vig_core.guards import Guard, Guards
 from vig_core.interference import added_ns
@@ -98,7 +99,7 @@ class Selector:
             selector = self._selectors[model.name]
             choice = selector.resolve(start_ns=free_at_ns[0], deadline_ns=request.deadline_at_ns,
                                       overload=overload, plan_ns=plan_ns)
-            wait = self._wait(request, choice, free_at_ns[0], now_ns) if is_guarding else None
+            wait = self._wait(request, choice, free_at_ns, now_ns) if is_guarding else None
             if wait is not None:
                 found.held.append(Held(request, choice, None, wait, self._recheck_ns(
                     selector, request, free_at_ns[0], plan_ns)))
@@ -116,15 +117,21 @@ class Selector:
                 selector, request, free_at_ns[0], plan_ns)))
         return found
 
-    def _wait(self, request: Request, choice: Choice, start_ns: int, now_ns: int) -> Wait | None:
-        if not request.model.policy.is_latest:
+    def _wait(self, request: Request, choice: Choice, free_at_ns: list[int],
+              now_ns: int) -> Wait | None:
+        """
+        Ask whether a frame waits for its successor.
+
+        Only under ``latest``: with several keys the one whose turn it is would hold up the others.
+        """
+        if request.model.policy is not QueuePolicy.LATEST:
             return None
-        forecast = self._ledger.of(request).forecast
-        if forecast is None:
+        account = self._ledger.of(request)
+        if account.forecast is None:
             return None
-        return wait_for_successor(request, choice.variant.profile, start_ns=start_ns,
-                                  now_ns=now_ns, forecast=forecast,
-                                  monitor=self._ledger.of(request).monitor)
+        return wait_for_successor(request, choice.variant.profile, now_ns=now_ns,
+                                  free_at_ns=free_at_ns, forecast=account.forecast,
+                                  monitor=account.monitor)
 
     def _reservations(self, arrivals: Iterable[tuple[int, int, Guard]], below: Criticality,
                       now_ns: int) -> Iterator[Reservation]:
