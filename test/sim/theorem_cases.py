@@ -7,7 +7,7 @@ from vig_core.contract import Contract, Criticality, QueuePolicy
 from vig_core.model import Model, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 from vig_core.scheduler import Scheduler
-from vig_core.sim.engine import simulate, SimStream
+from vig_core.sim.engine import SimStream, simulate
 from vig_core.sim.workload import RuntimeLaw, Trace
 from vig_core.units import ms
 

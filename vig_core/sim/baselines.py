@@ -2,9 +2,9 @@
 What a robot without a governor does. No strawmen: each is what a careful team builds.
 
 All of them run the best variant, never drop for age, and know nothing of what is expected.
-They have the face of ``Scheduler``, so that the same engine plays the same frames to them. They are
-given the benefit of the doubt: what happens at one instant is all known before they choose, so
-that a client which asks again the moment it is answered still takes part.
+They have the face of ``Scheduler``, so that the same engine plays the same frames to them. They
+are given the benefit of the doubt: what happens at one instant is all known before they choose,
+so that a client which asks again the moment it is answered still takes part.
 """
 
 from collections import deque
@@ -133,7 +133,7 @@ def tuned_server(system: System, depth: int) -> Baseline:
 
 def newest_only_client(system: System) -> Baseline:
     """
-    'Fifty lines' per stream: a client that keeps only its newest frame, one in flight each.
+    Keep only the newest frame of each stream, one in flight each: the well-known fifty lines.
 
     The server behind it serves its clients in the order in which they ask.
     """

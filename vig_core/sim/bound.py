@@ -82,9 +82,9 @@ def floor_of(frames: Sequence[KnownFrame], *, period_ns: int, max_age_ns: int,
 
     instants = min(state.cost + missed(horizon_ns + 1, state.covered_until_ns)
                    for state in _schedules(frames, max_age_ns, instant_cost, at_once))
-    windows, eager = (cycles + min(
-        state.cost for state in _schedules(frames, max_age_ns, window_gain, ends,
-                                           first_end_ns=-1))
+    windows, eager = (
+        cycles + min(state.cost for state in _schedules(
+            frames, max_age_ns, window_gain, ends, first_end_ns=-1))
         for ends in (or_at_an_edge, at_once))
     return Floor(cycles, instants, windows, eager)
 

@@ -14,8 +14,8 @@ from vig_core.actions import Action, Dispatch, Terminate
 from vig_core.events import BackendCompleted, Event, RequestArrived, Woke
 from vig_core.model import System
 from vig_core.request import Reason
-from vig_core.sim.server import Server
 from vig_core.sim.client import Client
+from vig_core.sim.server import Server
 from vig_core.sim.workload import ArrivalProcess, Frame, RuntimeLaw
 
 _ANSWER, _ARRIVAL = 0, 1
