@@ -322,8 +322,8 @@ class Scheduler:
             request.is_waiting_for_fresher = True
             self._roster.actions.append(Defer(
                 request.request_id, wait.until_ns, request.stream,
-                f'a fresher frame is expected in {text_ms(wait.successor_ns - now_ns)}; a long '
-                f'run of this one would miss max_age by {text_ms(wait.late_ns)}'))
+                f'a fresher frame is expected in {text_ms(wait.successor_ns - now_ns)}; this one '
+                f'is {text_ms(wait.late_ns)} too late to be in time after a long run'))
 
 
 _HANDLERS: dict[type, Callable[[Scheduler, Any], None]] = {

@@ -53,6 +53,7 @@ class Reference:
     Figures that somebody else measured, or that we are out for, by load point.
 
     :ivar policy: whose figures they are.
+    :ivar stream: the only stream that they speak of; empty for the worst guarded one.
     :ivar must_match: whether our simulator is wrong if it does not give the same.
     """
 
@@ -61,6 +62,7 @@ class Reference:
     values: Mapping[int, float]
     policy: PolicyName = PolicyName.GOVERNOR
     must_match: bool = False
+    stream: str = ''
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class ReferenceRow(Block):
     value: Permille | None = None
     policy: Literal['governor', 'tuned_server', 'newest_only', 'edf'] = 'governor'
     must_match: bool = False
+    stream: Name | None = None
 
 
 class ScenarioRow(Block):
@@ -225,11 +226,14 @@ def _reference(name: str, row: ReferenceRow, at: Path, scenario: ScenarioRow,
         findings.refuse(at, 'needs exactly one of value (for the only load) and values')
     if row.value is not None:
         values = {UNSCALED: row.value}
+    if row.stream is not None and row.stream not in scenario.streams:
+        findings.refuse((*at, 'stream'),
+                        f'is no stream; {nearest(row.stream, list(scenario.streams))}')
     known = set(scenario.loads_permille) or {UNSCALED}
     for load in sorted(values.keys() - known):
         findings.refuse((*at, 'values', str(load)), 'is none of loads_permille')
     return Reference(name, Counting(row.counting), MappingProxyType(values),
-                     PolicyName(row.policy), row.must_match)
+                     PolicyName(row.policy), row.must_match, row.stream or '')
 
 
 def _ms(value: float | None) -> int | None:
