@@ -6,12 +6,12 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-DEMO_SECONDS ?= 30
+DEMO_SECONDS ?= 20
 SETUP = $(PYTHON) tools/setup_environment.py
 IN_ENVIRONMENT = source tools/env.sh
 
 .PHONY: help setup kilted-environment server-environment demo test lint colcon jazzy \
-  bench-core bench-path bench-sim stress clean
+  bench-core bench-path bench-memory bench-sim stress clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,8 +26,9 @@ server-environment:
 	$(IN_ENVIRONMENT)
 	python -m vig_governor.demo.assets prepare
 
-demo: server-environment  ## real cameras' frames, real models, one slot; DEMO_SECONDS=30
+demo: server-environment  ## real cameras' frames, real models, one slot; DEMO_SECONDS=20 for each run
 	@$(IN_ENVIRONMENT)
+	python -m vig_governor.demo.assets prepare --all
 	exec vig demo --seconds $(DEMO_SECONDS)
 
 test:  ## all set-up, linters, every test, colcon on Kilted, build and round trip on Jazzy
@@ -60,6 +61,10 @@ bench-sim: kilted-environment  ## governor and baselines on the published scenar
 stress: kilted-environment  ## ten million random transitions through the core; EVENTS=10000000
 	@$(IN_ENVIRONMENT)
 	exec python benchmark/stress_core.py
+
+bench-memory: server-environment  ## the node's memory with four 1080p streams over 5 minutes; QUICK=1 for one
+	@$(IN_ENVIRONMENT)
+	exec python benchmark/bench_memory.py
 
 clean:  ## remove what was built; the environments in .vig/ stay (rm -rf .vig removes them)
 	@rm -rf build install log

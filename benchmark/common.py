@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import os
 from pathlib import Path
 import platform
+import shutil
 import statistics
 from typing import Any
 
@@ -39,28 +40,40 @@ def told(facts: dict[str, Any]) -> str:
             f'Python {facts["python"]}, load average {facts["load_1min"]}')
 
 
-def quantile(samples: Sequence[float], percent: float) -> float:
+def quantile(samples: Sequence[float], percent: int) -> float:
     """Give the nearest-rank quantile; at least one sample."""
     ranked = sorted(samples)
-    return ranked[max(0, -(-len(ranked) * percent // 100).__int__() - 1)]
+    return ranked[max(0, -(-len(ranked) * percent // 100) - 1)]
 
 
-def median_of_blocks(blocks: Sequence[Sequence[float]], percent: float) -> float:
-    """Take the quantile of each block and the median of these: one disturbed block is no result."""
+def median_of_blocks(blocks: Sequence[Sequence[float]], percent: int) -> float:
+    """Take the quantile of each block and the median of these: one bad block decides nothing."""
     return statistics.median(quantile(block, percent) for block in blocks if block)
 
 
-def config_text(endpoint: str, streams: Sequence[tuple[str, str]], *, runtime_ms: float) -> str:
-    """
-    Write a vig.yaml with one model per stream, all on the same backend model.
+def model_repository(folder: Path, runtime_ms: float) -> Path:
+    """Copy the models to ``folder``, with another runtime."""
+    repository = folder / 'models'
+    shutil.rmtree(repository, ignore_errors=True)
+    shutil.copytree(MODELS, repository, ignore=shutil.ignore_patterns('__pycache__'))
+    config = repository / MODEL / 'config.pbtxt'
+    config.write_text(config.read_text(encoding='utf-8').replace(
+        'string_value: "10"', f'string_value: "{runtime_ms:g}"'), encoding='utf-8')
+    return repository
 
-    :param streams: name and topic of each.
+
+def config_text(endpoint: str, streams: Sequence[tuple[str, str, str]], *,
+                runtime_ms: float) -> str:
+    """
+    Write a vig.yaml whose models all run on one backend model and keep the newest frame only.
+
+    :param streams: name, topic and model of each.
     :param runtime_ms: what the governor plans with.
     """
     lines = ['version: 1', f'backend: {{grpc_endpoint: "{endpoint}", slots: 1}}', 'models:']
-    for name, _ in streams:
+    for model in dict.fromkeys(model for _, _, model in streams):
         lines += [
-            f'  {name}_model:',
+            f'  {model}:',
             '    class: normal',
             '    queue: {policy: latest, capacity: 1}',
             '    contract: {deadline_ms: 500, max_age_ms: 1000}',
@@ -71,11 +84,11 @@ def config_text(endpoint: str, streams: Sequence[tuple[str, str]], *, runtime_ms
             f'        profile: {{p50_us: {round(runtime_ms * 1000)}, '
             f'p99_us: {round(runtime_ms * 1500)}}}']
     lines.append('streams:')
-    for name, topic in streams:
+    for name, topic, model in streams:
         lines += [
             f'  {name}:',
             f'    topic: {topic}',
             '    type: sensor_msgs/msg/Image',
-            f'    model: {name}_model',
+            f'    model: {model}',
             '    input: {tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}']
     return '\n'.join(lines) + '\n'

@@ -5,12 +5,14 @@ The product is not changed for this: the points are the entries and returns of f
 every frame passes anyway, wrapped before the node is made. A point costs one read of the
 monotonic clock and one list store, well below a microsecond. On SIGTERM or SIGINT the node ends
 as it always does, and the points of every frame are written as JSON:
-``{"frames": {stamp_ns: [ns, ...]}, "inline": n, "cpu_s": seconds}``.
+``{"frames": {stamp_ns: [ns, ...]}, "inline": n, "gc_us": [...]}``, the last the pauses of the
+garbage collector, during which nothing else of the node runs.
 """
 
 import argparse
 from collections.abc import Callable
 from enum import IntEnum
+import gc
 import json
 from pathlib import Path
 import sys
@@ -56,10 +58,13 @@ class Probes:
         self.inline = 0
         self._sent: dict[str, list[int]] = {}
         self._wire: Any = None
+        self._gc_us: list[float] = []
+        self._gc_began_ns = 0
         self._here = threading.local()
 
     def install(self) -> None:
         """Wrap the functions at the points; before the node is made."""
+        gc.callbacks.append(self._collect)
         self._wrap(Intake, '__call__', self._intake)
         self._wrap(ImageEncoder, 'encode', self._encode)
         self._wrap(TritonBackend, '__init__', self._watch)
@@ -70,12 +75,18 @@ class Probes:
     def write(self, path: Path) -> None:
         """Write everything that was kept."""
         path.write_text(json.dumps({'frames': self.frames, 'inline': self.inline,
-                                    'cpu_s': time.process_time()}), encoding='utf-8')
+                                    'gc_us': self._gc_us}), encoding='utf-8')
 
     @staticmethod
     def _wrap(owner: type, name: str, around: Callable[..., Any]) -> None:
         inner = getattr(owner, name)
         setattr(owner, name, lambda *args, **kwargs: around(inner, *args, **kwargs))
+
+    def _collect(self, phase: str, facts: dict[str, int]) -> None:
+        now_ns = time.monotonic_ns()
+        if phase == 'stop' and self.frames:
+            self._gc_us.append((now_ns - self._gc_began_ns) / 1000)
+        self._gc_began_ns = now_ns
 
     def _intake(self, inner: Callable[..., Any], intake: Any, message: Any) -> None:
         now_ns = time.monotonic_ns()

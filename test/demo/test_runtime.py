@@ -5,7 +5,7 @@ import pytest
 
 from vig_governor.backend.base import Answered, Failed
 from vig_governor.measure.runtime import (
-    measure_runtime, MeasurementFailed, quantile, RuntimeSamples)
+    measure_in_turn, MeasurementFailed, quantile, RuntimeSamples)
 
 FRAMES = [np.full((2, 3, 3), value, np.uint8) for value in (1, 2)]
 
@@ -43,20 +43,28 @@ class FakeBackend:
 
 def test_warm_up_is_run_but_not_counted_and_frames_are_used_in_turn():
     backend = FakeBackend()
-    samples = measure_runtime(backend, 'model', 'IMAGE', FRAMES, runs=2, samples=3, warmup=1)
+    made = measure_in_turn(backend, 'IMAGE', {'model': FRAMES}, runs=2, samples=3, warmup=1)
     assert backend.sent == [('model', 1), ('model', 2)] * 3 + [('model', 1)]
-    assert [len(run) for run in samples.runs_ns] == [3, 3]
-    assert samples.count == 6
+    assert [len(run) for run in made['model'].runs_ns] == [3, 3]
+    assert made['model'].count == 6
+
+
+def test_models_take_turns_so_that_each_finds_the_caches_as_in_operation():
+    backend = FakeBackend()
+    made = measure_in_turn(backend, 'IMAGE', {'a': FRAMES, 'b': FRAMES[:1]}, runs=1, samples=2,
+                           warmup=0)
+    assert backend.sent == [('a', 1), ('b', 1), ('a', 2), ('b', 1)]
+    assert {name: samples.count for name, samples in made.items()} == {'a': 2, 'b': 2}
 
 
 def test_a_failure_is_told_with_the_servers_reason():
     with pytest.raises(MeasurementFailed, match='model failed: out of memory'):
-        measure_runtime(FakeBackend(Failed('out of memory', True)), 'model', 'IMAGE', FRAMES)
+        measure_in_turn(FakeBackend(Failed('out of memory', True)), 'IMAGE', {'model': FRAMES})
 
 
 def test_a_model_that_never_answers_is_given_up_in_time():
     with pytest.raises(MeasurementFailed, match='did not answer within 0.05 s'):
-        measure_runtime(FakeBackend(None), 'model', 'IMAGE', FRAMES, timeout_s=0.05)
+        measure_in_turn(FakeBackend(None), 'IMAGE', {'model': FRAMES}, timeout_s=0.05)
 
 
 def test_one_disturbed_run_does_not_move_the_profile():

@@ -219,5 +219,5 @@ def test_a_node_that_cannot_even_start_ends_the_launch_without_an_exception_of_i
     parameters.write_text('governor:\n  broken: [1\n')
     running = launch(GOVERNOR, 'config:=/none.yaml', f'params_file:={parameters}')
     running.wait_for_end()
-    assert '/governor ended with code 1 before it was active' in running.output
+    assert '/governor ended with code 2 before it was active' in running.output
     assert 'Caught exception in launch' not in running.output
