@@ -38,7 +38,7 @@ class Terminate:
 
     :ivar age_ns: capture to now.
     :ivar queue_wait_ns: arrival to dispatch, or to now for a request that never ran.
-    :ivar backend_ns: dispatch to answer; ``None`` where nothing was answered.
+    :ivar backend_ns: dispatch to the server's answer; ``None`` where it gave none.
     :ivar is_deadline_met: only a delivered result can meet its deadline.
     :ivar holds_input: the backend may still read the input; wait for ``ReleaseInput``.
     """

@@ -64,10 +64,16 @@ class CycleMonitor:
         covered = min(cycles, self._coverable())
         self._record(True, covered)
         self._record(False, cycles - covered)
-        if cycles:
-            self._has_new = False
+        self._has_new = False
         self.next_cycle_ns += cycles * self._cycle_ns
         return covered, cycles - covered
+
+    def seen_at(self, now_ns: int) -> 'CycleMonitor':
+        """Copy it with every cycle before an instant judged; it stays as it is."""
+        seen = CycleMonitor.__new__(CycleMonitor)
+        vars(seen).update(vars(self), _ring=self._ring.copy())
+        seen.judge_before(now_ns)
+        return seen
 
     @property
     def is_observed(self) -> bool:

@@ -20,8 +20,8 @@ from vig_core.units import text_ms
 
 
 def optimistic_runtime_ns(model: Model) -> int:
-    """Smallest median runtime among the usable variants; 0 where there is none."""
-    return min((variant.profile.p50_ns for variant in model.usable_variants), default=0)
+    """Smallest median runtime among the variants that may run; 0 where there is none."""
+    return min((variant.profile.p50_ns for variant in model.runnable_variants), default=0)
 
 
 def useless_from_ns(model: Model, generation_ns: int, runtime_ns: int) -> int | None:

@@ -77,7 +77,7 @@ class IdleMeter:
         return self.total_ns + self._slots * (now_ns - self._since_ns)
 
 
-_BAD_FOR_A_GUARDED_STREAM = frozenset({Reason.STALE, Reason.OBSOLETE})
+_BAD_FOR_A_GUARDED_STREAM = frozenset({Reason.STALE, Reason.OBSOLETE, Reason.INFEASIBLE})
 
 
 class Ledger:
@@ -181,7 +181,7 @@ class Ledger:
 def _describe(account: StreamLedger, now_ns: int, selector: VariantSelector,
               runtimes: RuntimeBook) -> StreamSnapshot:
     variant = selector.current
-    monitor = account.monitor
+    monitor = None if account.monitor is None else account.monitor.seen_at(now_ns)
     return StreamSnapshot(
         stream=account.stream, model=account.model.name,
         criticality=account.model.criticality, received=account.received,

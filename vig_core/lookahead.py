@@ -63,11 +63,14 @@ def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned
     until_ns = min((at_ns for at_ns in (*free_at_ns, *overruns_at_ns) if at_ns > now_ns),
                    default=_FOREVER)
     is_any_moving = any(at_ns <= now_ns for at_ns in overruns_at_ns)
+    is_end_moving = [is_any_moving or free_at_ns[0] <= now_ns,
+                     *(is_any_moving for _ in free_at_ns[1:])]
     expected = iter(reservations)
     for reservation in expected:
         if max(beside) <= reservation.arrival_ns or sorted(without) == sorted(beside):
             return None
         alone_ns = _serve(reservation, without)
+        answer_ns = _in_time_from_ns(reservation, beside, is_end_moving, now_ns)
         beside_ns = _serve(reservation, beside)
         deadline_ns = reservation.deadline_ns
         is_any_moving = is_any_moving or reservation.is_moving
@@ -77,7 +80,7 @@ def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned
             until_ns = min(until_ns, now_ns + deadline_ns - alone_ns + 1)
         if alone_ns <= deadline_ns < beside_ns:
             return Veto(reservation, beside_ns - deadline_ns,
-                        min(until_ns, _overtaken_from_ns(expected)))
+                        min(until_ns, answer_ns, _overtaken_from_ns(expected)))
     return None
 
 
@@ -87,6 +90,29 @@ def _overtaken_from_ns(expected: Iterator[Reservation]) -> int:
         if not reservation.is_moving:
             return reservation.changes_at_ns
     return _FOREVER
+
+
+def _in_time_from_ns(reservation: Reservation, free_at_ns: list[int], is_end_moving: list[bool],
+                     now_ns: int) -> int:
+    """
+    Say when an overdue frame that is late behind what runs first may be in time.
+
+    Its deadline moves with the clock. The end that it follows may stand still, or move until
+    another end comes first. Notes for the slot whether its next end will move.
+    """
+    slot = free_at_ns.index(min(free_at_ns))
+    end_ns, is_moving = free_at_ns[slot], is_end_moving[slot]
+    if end_ns <= reservation.arrival_ns:
+        is_end_moving[slot] = reservation.is_moving or (
+            is_moving and end_ns == reservation.arrival_ns)
+        return _FOREVER
+    if not reservation.is_moving:
+        return _FOREVER
+    if not is_moving:
+        return now_ns + end_ns + reservation.planned_ns - reservation.deadline_ns
+    return now_ns + 1 - end_ns + min(
+        (other_ns for other_ns, is_other_moving in zip(free_at_ns, is_end_moving)
+         if not is_other_moving), default=_FOREVER)
 
 
 def _serve(reservation: Reservation, free_at_ns: list[int]) -> int:

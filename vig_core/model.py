@@ -98,16 +98,23 @@ class Model:
     @property
     def reason_against_selection(self) -> str | None:
         """Why the governor may not choose among the variants by itself, or ``None``."""
-        if len(self.variants) == 1:
+        usable = self.usable_variants
+        if len(usable) <= 1:
             return None
         if self.is_stateful:
             return 'the model is stateful: its variants do not share their state'
-        if len({variant.signature for variant in self.variants}) > 1:
+        if len({variant.signature for variant in usable}) > 1:
             return 'the variants have different inputs or outputs'
-        for variant in self.variants:
+        for variant in usable:
             if variant.quality_source is QualitySource.UNKNOWN:
                 return f'the quality of variant {variant.variant_id!r} has no known source'
         return None
+
+    @property
+    def runnable_variants(self) -> tuple[Variant, ...]:
+        """The usable variants; only the first of them where nobody may choose by itself."""
+        usable = self.usable_variants
+        return usable if self.reason_against_selection is None else usable[:1]
 
     @property
     def is_guarded(self) -> bool:

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from vig_core.request import Request
 
-Rank = tuple[int, int, int, int, int]
+Rank = tuple[int, int, int, int]
 
 
 def rank(request: Request) -> Rank:
     """Sort key: the smaller goes first."""
-    return (request.model.criticality, 1, request.deadline_at_ns, request.generation_ns,
+    return (request.model.criticality, request.deadline_at_ns, request.generation_ns,
             request.sequence)
 
 
@@ -24,4 +24,4 @@ def ranked(requests: list[Request],
     if is_urgent is None:
         return sorted(requests, key=rank)
     return sorted(requests, key=lambda request: (
-        request.model.criticality, 0 if is_urgent(request) else 1, rank(request)))
+        request.model.criticality, not is_urgent(request), rank(request)))

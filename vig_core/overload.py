@@ -4,8 +4,8 @@ Overload states, entered on measured evidence and never on an operator's thresho
 Rules:
 
 - Evidence: outcomes of guarded streams over a sliding window: consumer cycles and delivered
-  requests count as good or bad; a bad one is an uncovered cycle, a missed deadline, a stale
-  drop, an obsolete completion.
+  requests count as good or bad; a bad one is an uncovered cycle, a missed deadline or one that
+  was given up, a stale drop, an obsolete completion.
 - One step at a time, each state held for a minimum dwell, with separate entry and exit levels.
 - Judged on a fixed grid of instants, so that being asked more often changes nothing.
 """
@@ -22,7 +22,7 @@ MIN_EVIDENCE = 20
 
 ENTRY_PERMILLE = (50, 150, 300, 500)
 EXIT_PERMILLE = (20, 70, 150, 250)
-"""Share of bad outcomes that leads from state i to i + 1, and below which it leads back."""
+"""Share of bad outcomes from which on state i leads to i + 1, and up to which it leads back."""
 
 STATES = tuple(OverloadState)
 

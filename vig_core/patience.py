@@ -28,6 +28,7 @@ from vig_core.coverage import CycleMonitor
 from vig_core.forecast import ArrivalForecast
 from vig_core.model import RuntimeProfile
 from vig_core.request import Request
+from vig_core.units import text_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class Wait:
     successor_ns: int
     until_ns: int
     late_ns: int
+
+    def sentence(self, now_ns: int) -> str:
+        """Say why, with the numbers that decided."""
+        return (f'a fresher frame is expected in {text_ms(self.successor_ns - now_ns)}; this one '
+                f'is {text_ms(self.late_ns)} too late to be in time after a long run')
 
 
 @lru_cache(maxsize=1024)

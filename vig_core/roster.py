@@ -68,10 +68,10 @@ class Roster:
     def enqueue(self, request: Request) -> None:
         """Let an accepted request wait, and end whichever request ends for it."""
         self.requests[request.request_id] = request
-        self.watch((request,))
         queue = self.queues[request.model.name]
         ended: Ended | None = queue.offer(request)
         if queue.head is not None:
+            self.watch((request, queue.head))
             self._busy_queues[request.model.name] = queue
         if ended is not None:
             self.drop(ended.request, ended.reason, ended.detail)
@@ -117,12 +117,18 @@ class Roster:
         self.inflight_bytes -= request.payload_bytes
         self._tell(request, Trigger.DROPPED, reason, detail)
 
-    def end(self, request: Request, reason: Reason, detail: str) -> None:
-        """End a request that ran and whose credit is back."""
+    def end(self, request: Request, reason: Reason, detail: str, *,
+            is_answered: bool = True) -> None:
+        """
+        End a request that was dispatched and whose credit is back.
+
+        :param is_answered: False where it never reached the server.
+        """
         self.ledger.of(request).running -= 1
         del self.requests[request.request_id]
         self.inflight_bytes -= request.payload_bytes
-        self._tell(request, Trigger.ANSWERED, reason, detail)
+        self._tell(request, Trigger.ANSWERED, reason, detail,
+                   self.backend_ns(request) if is_answered else None)
 
     def give_up(self, request: Request, reason: Reason, detail: str) -> None:
         """Tell the client that it is over; nobody knows whether the execution is."""
@@ -138,7 +144,8 @@ class Roster:
         self.inflight_bytes -= request.payload_bytes
         self.actions.append(ReleaseInput(request.request_id))
 
-    def _tell(self, request: Request, trigger: Trigger, reason: Reason, detail: str) -> None:
+    def _tell(self, request: Request, trigger: Trigger, reason: Reason, detail: str,
+              backend_ns: int | None = None) -> None:
         request.move(trigger)
         is_met = self.ledger.book_end(request, reason, self.now_ns)
         started_ns = request.dispatched_at_ns
@@ -148,5 +155,5 @@ class Roster:
             reason=reason, detail=detail, age_ns=self.now_ns - request.generation_ns,
             queue_wait_ns=(self.now_ns if started_ns is None else started_ns)
             - request.arrived_at_ns,
-            backend_ns=None if started_ns is None else self.now_ns - started_ns,
+            backend_ns=backend_ns,
             is_deadline_met=is_met, holds_input=trigger is Trigger.GIVEN_UP))

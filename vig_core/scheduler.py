@@ -206,17 +206,19 @@ class Scheduler:
             if request.state is State.RUNNING:
                 self._roster.give_up(request, Reason.BACKEND_FAILED, event.detail)
             return
-        self._on_over(request, Reason.BACKEND_FAILED, event.detail)
+        self._on_over(request, Reason.BACKEND_FAILED, event.detail, is_answered=True)
 
     def _on_dispatch_refused(self, event: DispatchRefused) -> None:
-        self._on_over(self._roster.requests[event.request_id], event.reason, event.detail)
+        self._on_over(self._roster.requests[event.request_id], event.reason, event.detail,
+                      is_answered=False)
 
-    def _on_over(self, request: Request, reason: Reason, detail: str) -> None:
+    def _on_over(self, request: Request, reason: Reason, detail: str, *,
+                 is_answered: bool) -> None:
         if request.state is State.ABANDONED:
             self._roster.release(request, Trigger.ANSWERED)
             return
         self._roster.slots.end(request.request_id, now_ns=self._roster.now_ns)
-        self._roster.end(request, reason, detail)
+        self._roster.end(request, reason, detail, is_answered=is_answered)
 
     def _on_cancelled(self, event: CancelRequested) -> None:
         request = self._roster.requests.get(event.request_id)
@@ -321,9 +323,7 @@ class Scheduler:
         elif wait is not None and not request.is_waiting_for_fresher:
             request.is_waiting_for_fresher = True
             self._roster.actions.append(Defer(
-                request.request_id, wait.until_ns, request.stream,
-                f'a fresher frame is expected in {text_ms(wait.successor_ns - now_ns)}; this one '
-                f'is {text_ms(wait.late_ns)} too late to be in time after a long run'))
+                request.request_id, wait.until_ns, request.stream, wait.sentence(now_ns)))
 
 
 _HANDLERS: dict[type, Callable[[Scheduler, Any], None]] = {

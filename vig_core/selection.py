@@ -3,7 +3,8 @@ Which waiting request starts now, if any: the gates in their order.
 
 For the heads of all queues, ranked: ``no_corun`` ban, stage D (variant), patience (a fresher frame
 is worth waiting for), stage C (look-ahead).
-The first that passes starts; one that is held back does not hold back a shorter one behind it.
+The first that passes starts; one that is held back does not hold back a shorter one behind it,
+unless that one would prolong its ban.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +17,7 @@ from vig_core.guards import Guard, Guards
 from vig_core.interference import added_ns
 from vig_core.ledger import Ledger
 from vig_core.lookahead import Reservation, Veto, veto
-from vig_core.model import System, Variant
+from vig_core.model import Model, System, Variant
 from vig_core.patience import Wait, wait_for_successor
 from vig_core.request import Request
 from vig_core.slots import SlotTable
@@ -82,6 +83,7 @@ class Selector:
         running_models = {request.model.name for request in running}
         running_variants = [request.variant.backend_model for request in running
                             if request.variant is not None]
+        waiting_for_an_end: list[Model] = []
         arrivals: list[tuple[int, int, Guard]] | None = None if is_guarding else []
 
         def plan_ns(variant: Variant) -> int:
@@ -94,6 +96,10 @@ class Selector:
         for request in candidates:
             model = request.model
             if running_models and not running_models.isdisjoint(self._banned[model.name]):
+                found.held.append(Held(request, None, None))
+                waiting_for_an_end.append(model)
+                continue
+            if waiting_for_an_end and self._is_prolonging(model, waiting_for_an_end):
                 found.held.append(Held(request, None, None))
                 continue
             selector = self._selectors[model.name]
@@ -132,6 +138,19 @@ class Selector:
         return wait_for_successor(request, choice.variant.profile, now_ns=now_ns,
                                   free_at_ns=free_at_ns, forecast=account.forecast,
                                   monitor=account.monitor)
+
+    def _is_prolonging(self, model: Model, ahead: Iterable[Model]) -> bool:
+        """
+        Whether a run of ``model`` would prolong the ban on one of those that go before it.
+
+        Not where an execution without a proven end holds that one: nobody knows until when. Nor
+        within a class of a miss-aware system, where who goes first changes with time alone.
+        """
+        unproven = {claim.request.model.name for claim in self._slots if claim.is_quarantined}
+        return any(model.name in self._banned[first.name]
+                   and unproven.isdisjoint(self._banned[first.name])
+                   and (first.criticality < model.criticality or not self._system.is_miss_aware)
+                   for first in ahead)
 
     def _reservations(self, arrivals: Iterable[tuple[int, int, Guard]], below: Criticality,
                       now_ns: int) -> Iterator[Reservation]:

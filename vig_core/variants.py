@@ -8,7 +8,7 @@ Rules:
 - From ``degraded`` on the fastest usable variant.
 - Downgrade at once. Upgrade only after a reserve that lasted ``variant_dwell``; twice as long
   under freshness pressure.
-- Where the variants are not interchangeable only the first declared one runs.
+- Where the usable variants are not interchangeable only the first declared of them runs.
 """
 
 from collections.abc import Callable
@@ -39,10 +39,8 @@ class VariantSelector:
     def __init__(self, model: Model) -> None:
         """Begin with the best variant."""
         self._contract = model.contract
-        candidates = model.usable_variants
-        if model.reason_against_selection is not None:
-            candidates = tuple(variant for variant in candidates if variant is model.variants[0])
-        self._variants = tuple(sorted(candidates, key=lambda variant: -variant.quality))
+        self._variants = tuple(sorted(model.runnable_variants,
+                                      key=lambda variant: -variant.quality))
         self._current = 0
         self._reserve_since_ns: int | None = None
 

@@ -37,6 +37,11 @@ class DecisionLog:
         return [sentence(decision) for decision in self._rings[stream].copy()
                 if request_id in (0, decision.request_id)]
 
+    def requests(self, stream: str) -> list[int]:
+        """Give the numbers of the remembered requests of a stream, sorted."""
+        ring = self._rings[stream].copy() if stream in self._rings else ()
+        return sorted({decision.request_id for decision in ring})
+
 
 def sentence(decision: Decision) -> str:
     """Say a decision with the numbers that belong to it."""

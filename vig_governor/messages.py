@@ -130,8 +130,8 @@ def governor_status(snapshot: SystemSnapshot | None, bindings: Sequence[StreamBi
     """
     Make the status of the node.
 
-    :param snapshot: ``None`` while no scheduler exists.
-    :param bindings: every configured stream, also one that no message has reached yet.
+    :param snapshot: ``None`` while no scheduler exists: slots and streams are left out then.
+    :param bindings: every configured stream; the snapshot has each of them from the start.
     :param dispatched: requests sent, by stream.
     """
     message = GovernorStatus(
@@ -147,7 +147,6 @@ def governor_status(snapshot: SystemSnapshot | None, bindings: Sequence[StreamBi
     seen = {stream.stream: stream for stream in snapshot.streams}
     message.streams = [
         stream_status(seen[binding.name], dispatched.get(binding.name, 0))
-        if binding.name in seen else StreamStatus(stream=binding.name, model=binding.model)
         for binding in bindings]
     return message
 

@@ -14,11 +14,15 @@ import time
 from typing import Any
 
 import rclpy
+from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
+from rclpy.utilities import remove_ros_args
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_USAGE = ('usage: governor --ros-args -p config:=/path/vig.yaml -p autostart:=true\n'
+          'Without autostart it waits for lifecycle commands. All arguments are ROS arguments.')
 _ECHO_S = 0.5
 """A terminal and a launch system may both pass on the same Ctrl-C."""
 
@@ -49,16 +53,23 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
 
     :param make_node: called after rclpy is initialised.
     """
+    given = list(sys.argv if args is None else args)
+    if {'-h', '--help'} & set(given[1:]):
+        print(_USAGE)
+        return 0
     signals = SignalPipe()
     try:
-        rclpy.init(args=list(sys.argv if args is None else args),
-                   signal_handler_options=SignalHandlerOptions.NO)
+        rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:
-        print(f'governor: the ROS arguments are not usable: {" ".join(str(error).split())}',
-              file=sys.stderr)
-        return 2
+        return _refuse(f'the ROS arguments are not usable: {" ".join(str(error).split())}')
+    unknown = remove_ros_args(given)[1:]
+    if unknown:
+        return _refuse(f'unknown arguments: {" ".join(unknown)}\n{_USAGE}')
     executor = make_executor()
-    node = make_node()
+    try:
+        node = make_node()
+    except ParameterException as error:
+        return _refuse(f'a parameter is not usable: {" ".join(str(error).split())}')
     executor.add_node(node)
     stopped: Future[Any] = Future(executor=executor)
     threading.Thread(target=_await_signals, args=(signals, executor, stopped),
@@ -78,6 +89,13 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
     return 0
+
+
+def _refuse(sentence: str) -> int:
+    """Say why the process does not start, and give its exit code."""
+    print(f'governor: {sentence}', file=sys.stderr)
+    rclpy.try_shutdown()
+    return 2
 
 
 class SignalPipe:

@@ -38,7 +38,10 @@ def explain(node: Any, request: Explain.Request, response: Explain.Response) -> 
         request.stream, request.request_id)
     response.success = bool(response.decisions) or not request.request_id
     if not response.success:
-        response.message = f'nothing is remembered about request {request.request_id}'
+        known = node.session.publishing.decisions.requests(request.stream)
+        there_is = f'requests {known[0]} to {known[-1]}' if known else 'nothing yet'
+        response.message = (f'nothing is remembered about request {request.request_id} of stream '
+                            f'{request.stream}; remembered is {there_is}')
     return response
 
 

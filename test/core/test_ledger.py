@@ -2,7 +2,9 @@
 
 from making import request
 import pytest
-from vig_core.events import BackendCompleted, DrainStarted
+from vig_core.actions import ReportOverload
+from vig_core.contract import MissBudget
+from vig_core.events import BackendCompleted, BackendFailed, DispatchRefused, DrainStarted
 from vig_core.request import Reason, State, TRANSITIONS, Trigger
 from vig_core.units import ms
 from virtual_server import arrive, model, system, VirtualServer
@@ -88,6 +90,43 @@ def test_cycles_of_a_named_stream_are_counted_from_the_start_and_of_others_from_
         9, 0)
     assert (stream(snapshot, 'other').judged_cycles, stream(snapshot, 'other').covered_cycles) == (
         4, 4)
+
+
+def test_a_snapshot_judges_the_cycles_up_to_its_instant_though_nothing_happens():
+    s = system(model('m', p50=1, max_age=25, consumer_period_ns=ms(10),
+                     miss_budget=MissBudget(1, 4, 1)), streams={'m': 'm'})
+    done = VirtualServer(s, lambda _: ms(1), [arrive(0, 'm', 5)]).run()
+    scheduler = done.witness.scheduler
+    assert scheduler.next_wakeup_ns() is None
+    for _ in range(2):
+        m = stream(scheduler.snapshot(now_ns=ms(101)), 'm')
+        assert (m.judged_cycles, m.covered_cycles) == (10, 3)
+        assert (m.weakly_hard_consecutive, m.weakly_hard_violated) == (7, True)
+    assert stream(scheduler.snapshot(now_ns=ms(6)), 'm').judged_cycles == 0
+
+
+def test_backend_time_is_said_only_where_the_server_answered():
+    witness = Witness(system(model('m', 'fifo', capacity=9, p50=20), slots=4,
+                             inference_timeout_ns=ms(50)), 0)
+    for number in range(4):
+        at_ns, event = arrive(number, 'm', number)
+        witness.handle(event, at_ns)
+    witness.handle(BackendCompleted(0), ms(20))
+    witness.handle(BackendFailed(1, 'the model raised'), ms(21))
+    witness.handle(DispatchRefused(2, Reason.BACKEND_FAILED, 'no such encoding'), ms(22))
+    witness.wake(ms(53))
+    assert witness.reasons()[3] == 'backend_timeout'
+    assert [witness.ended[number][1].backend_ns for number in range(4)] == [
+        ms(20), ms(20), None, None]
+
+
+def test_a_deadline_given_up_is_evidence_of_overload_as_a_missed_one_is():
+    s = system(model('cam', 'fifo', criticality='protected', p50=30, deadline=40, period=15,
+                     capacity=3))
+    done = VirtualServer(s, lambda _: ms(30),
+                         [arrive(number, 'cam', 15 * number) for number in range(200)]).run()
+    assert len(done.ended('infeasible')) > 50
+    assert any(isinstance(action, ReportOverload) for _, action in done.witness.log)
 
 
 def test_a_system_is_ready_unless_every_slot_waits_for_a_proof():

@@ -14,8 +14,9 @@ class Witness:
     - accepted = terminal counters + waiting + running, in total and for every stream;
     - never more executions than credits, never two models of a ``no_corun`` pair;
     - at most one request waits for a ``latest`` key, never more than the capacity for a model;
-    - a credit is idle only where nothing may start: a veto, a ban, or the wait of a guarded frame
-      for its own successor holds every candidate;
+    - a credit is idle only where nothing may start: a veto, the wait of a guarded frame for its own
+      successor, or a ban holds every candidate, its own ban or that of one of at least its class
+      that a start would prolong;
     - a wake-up instant never lies in the past, and waking then moves on.
     """
 
@@ -139,11 +140,15 @@ class Witness:
         if not waiting or busy == self.system.slots:
             return
         lines = set()
+        names = {self.arrivals[request_id].model for request_id in waiting}
+        held = {name for name in names if set(models) & self._banned(name)}
         for request_id in waiting:
             arrival = self.arrivals[request_id]
-            banned = any(arrival.model in pair and set(models) & (pair - {arrival.model} or pair)
-                         for pair in self.system.no_corun)
-            is_line = not self.system.models[arrival.model].policy.is_latest
+            model = self.system.models[arrival.model]
+            banned = arrival.model in held or any(
+                self.system.models[name].criticality <= model.criticality
+                for name in held & self._banned(arrival.model))
+            is_line = not model.policy.is_latest
             if is_line and arrival.model in lines:
                 continue
             lines.add(arrival.model)
@@ -151,3 +156,8 @@ class Witness:
                 f'request {request_id} waits although a slot is free and nothing holds it')
             assert banned or self.scheduler.next_wakeup_ns() is not None, (
                 f'request {request_id} is held back for ever')
+
+    def _banned(self, name):
+        """Name the models that a model must never run beside."""
+        return {other for pair in self.system.no_corun if name in pair
+                for other in pair - {name} or pair}

@@ -1,9 +1,12 @@
 """The files that describe the package agree with each other and with the core."""
 
+import ast
 from collections.abc import Iterator
 import configparser
 from pathlib import Path
 import re
+import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,6 +15,10 @@ from vig_core.contract import Criticality
 from vig_core.request import Reason
 
 ROOT = Path(__file__).resolve().parents[2]
+OURS = {'vig', 'vig_core', 'vig_governor', 'perception'}
+ROSDEP_KEYS = {'cv2': 'python3-opencv', 'pydantic_core': 'python3-pydantic'}
+WITHOUT_KEY = {'tritonclient', 'av', 'ai_edge_litert', 'triton_python_backend_utils'}
+"""pip installs the first two; the last two live in the environment of the server."""
 
 
 def constants(message: str, prefix: str = '') -> dict[str, int]:
@@ -77,6 +84,21 @@ def test_package_xml_is_valid_and_carries_the_version_of_the_changelog():
     assert package.name == 'vig' and package.licenses == ['Apache-2.0']
     changelog = (ROOT / 'CHANGELOG.rst').read_text()
     assert changelog.startswith('^' * 30) and 'Changelog for package vig' in changelog
+
+
+def test_package_xml_names_every_package_that_is_imported():
+    package = ElementTree.parse(ROOT / 'package.xml').getroot()
+    named = {element.text for tag in ('depend', 'exec_depend') for element in package.iter(tag)}
+    trees = [ast.parse(path.read_text()) for folder in ('vig_core', 'vig_governor', 'launch')
+             for path in (ROOT / folder).rglob('*.py')]
+    used = {name.partition('.')[0] for tree in trees for node in ast.walk(tree)
+            for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else
+                         [node.module] if isinstance(node, ast.ImportFrom) and not node.level
+                         else [])}
+    foreign = used - OURS - WITHOUT_KEY - set(sys.stdlib_module_names)
+    missing = {name for name in foreign
+               if not {name, f'python3-{name}', ROSDEP_KEYS.get(name)} & named}
+    assert not missing
 
 
 def test_what_pip_installs_is_pinned_for_the_environments():

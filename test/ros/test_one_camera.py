@@ -120,6 +120,9 @@ def test_the_governor_explains_its_last_decisions(stage):
     assert len(told) == 2
     assert 'was sent to echo as variant only' in told[0]
     assert 'ended completed' in told[1]
+    number = statuses.messages[0].request_id
+    gone = stage.call(client, Explain.Request(stream='front', request_id=number + 70))
+    assert not gone.success and f'remembered is requests {number} to {number}' in gone.message
     wrong = stage.call(client, Explain.Request(stream='rear'))
     assert not wrong.success and wrong.message == "there is no stream 'rear'; there are front"
 

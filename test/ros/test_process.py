@@ -128,3 +128,29 @@ def test_a_broken_parameter_file_is_one_sentence(ros, tmp_path):
     assert done.returncode == 2 and 'Traceback' not in done.stderr
     assert 'governor: the ROS arguments are not usable' in done.stderr
     assert str(broken) in done.stderr and 'line 1' in done.stderr
+
+
+@pytest.mark.parametrize('rule, names', [
+    ('config:=12', "'config'"), ('autostart:=maybe', "'autostart'"),
+    ('diagnostics_period_s:=0.0', 'out of range Min: 0.1'),
+])
+def test_a_parameter_of_the_wrong_kind_is_one_sentence(ros, rule, names):
+    done = start_and_end('--ros-args', '-p', rule)
+    assert done.returncode == 2 and 'Traceback' not in done.stderr
+    assert 'governor: a parameter is not usable' in done.stderr and names in done.stderr
+
+
+def test_an_argument_that_is_none_of_ros_is_refused_with_the_usage(ros):
+    done = start_and_end('--config', 'vig.yaml')
+    assert done.returncode == 2
+    assert 'unknown arguments: --config vig.yaml\nusage: governor --ros-args' in done.stderr
+
+
+def test_help_says_how_to_start_it():
+    done = start_and_end('--help')
+    assert done.returncode == 0 and done.stdout.startswith('usage: governor --ros-args')
+
+
+def start_and_end(*arguments):
+    return subprocess.run([sys.executable, '-m', 'vig_governor.start', *arguments],
+                          capture_output=True, text=True, timeout=60)

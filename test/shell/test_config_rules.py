@@ -54,6 +54,12 @@ def test_a_duration_is_positive_finite_and_at_most_an_hour(tmp_path, value):
                    key='models.detector.contract.deadline_ms', value=value, says=['must be'])
 
 
+def test_a_bound_is_written_out(tmp_path):
+    assert_refused(tmp_path, changed('deadline_ms: 40', 'deadline_ms: 3600001'), line=10,
+                   key='models.detector.contract.deadline_ms', value='3600001',
+                   says=['at most 3600000 '])
+
+
 def test_a_duration_that_rounds_to_nothing_is_refused_by_the_core_at_its_key(tmp_path):
     assert_refused(tmp_path, changed('deadline_ms: 40', 'deadline_ms: 1e-9'), line=10,
                    key='models.detector.contract.deadline_ms', value='1e-9', says=['positive'])

@@ -93,3 +93,8 @@ def test_a_name_that_could_not_be_a_label_is_refused(tmp_path):
     text = changed('  front:', '  "front camera":')
     assert_refused(tmp_path, text, line=22, key='streams.front camera',
                    says=['letters, digits'])
+
+
+def test_an_encoder_that_is_not_installed_here_is_noticed_with_the_nearest(tmp_path):
+    one_notice(tmp_path, changed('encoder: image', 'encoder: imgae'),
+               'streams.front.input.encoder', 'did you mean image?', line=26)

@@ -63,12 +63,12 @@ def test_a_quantum_larger_than_the_answer_is_refused(tmp_path):
                    says=['max_total_tokens'])
 
 
-def test_a_variant_without_a_profile_is_for_tools_and_names_the_command_for_a_node(tmp_path):
+def test_a_variant_without_a_profile_is_for_tools_and_a_node_says_what_to_measure(tmp_path):
     text = changed('        profile: {p50_us: 20000, p99_us: 25000}\n', '')
     config = load(tmp_path, text)
     assert config.unprofiled == (('detector', 'large'),)
     assert_refused(tmp_path, text, line=13, key='models.detector.variants[0].profile',
-                   says=['variant large', f'vig profile -c {tmp_path / "vig.yaml"}'],
+                   says=['variant large', 'profile: {p50_us: '],
                    require_profiles=True)
 
 

@@ -96,7 +96,9 @@ _EMPTY = ('the file is empty; it needs at least the keys version, backend and mo
 def _read(name: str) -> bytes:
     path = FilePath(name)
     try:
-        if path.is_dir():
+        if not name:
+            reason = 'the path is empty; give the path of a vig.yaml'
+        elif path.is_dir():
             reason = 'this is a directory; name the YAML file in it'
         elif path.exists() and not path.is_file():
             reason = 'this is not a regular file'

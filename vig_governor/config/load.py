@@ -104,4 +104,5 @@ def _check_planning(backend: Backend | None, blocks: Mapping[str, ModelBlock],
             if variant.profile is None:
                 say((*at, 'variants', index, 'profile'),
                     f'variant {variant.id} has no measured runtimes, and the node plans with '
-                    f'nothing else; measure them: vig profile -c {findings.file}')
+                    'nothing else; measure them, for example with perf_analyzer of Triton, and '
+                    'add profile: {p50_us: ..., p95_us: ..., p99_us: ...}')

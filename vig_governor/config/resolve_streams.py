@@ -12,6 +12,7 @@ from vig_governor.config.problems import Findings, Path
 from vig_governor.config.schema import InputBlock, StreamBlock
 from vig_governor.config.streams import StreamBinding
 from vig_governor.config.translate import nearest
+from vig_governor.encoders import encoder_names
 from vig_governor.encoders.base import InputOptions
 
 _TOPIC = re.compile(r'(~/|/)?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*\Z')
@@ -91,6 +92,9 @@ def _input(block: InputBlock, at: Path, findings: Findings) -> InputOptions:
         if value == 0:
             findings.refuse((*at, 'std', index), 'divides by 0; use 1 to leave the channel as '
                                                  'it is')
+    if block.encoder not in encoder_names():
+        findings.notice((*at, 'encoder'), 'is not installed here, and the node needs it; '
+                        f'{nearest(block.encoder, list(encoder_names()))}')
     if block.scale == 0:
         findings.refuse((*at, 'scale'), 'makes every pixel 0; use 1 to leave them as they are')
     if block.letterbox and block.size is None:

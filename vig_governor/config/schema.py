@@ -67,7 +67,7 @@ class Backend(Block):
     no_corun: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(
         default_factory=list, description='pairs of models that never run together')
     interference: list[Interference] = Field(
-        default_factory=list, description='written by vig calibrate')
+        default_factory=list, description='what running beside each other costs')
     safety_margin_percent: int = Field(
         default=110, le=1000, description='plans are this share of the measured p99, at least '
                                           '100; default 110')
@@ -103,8 +103,8 @@ class InputBlock(Block):
     """How one message becomes the input tensor."""
 
     tensor: str = Field(min_length=1, description='the name of an input of the model')
-    encoder: str = Field(min_length=1, description='image, array, raw or the name of an '
-                                                   'encoder that is installed')
+    encoder: str = Field(min_length=1, description='image, array, pointcloud, scan, text, raw '
+                                                   'or the name of an installed encoder')
     size: Annotated[list[Annotated[int, Field(ge=1, le=16384)]],
                     Field(min_length=2, max_length=2)] | None = Field(
         default=None, description='[width, height] in pixels; omitted keeps that of the frame')

@@ -181,7 +181,7 @@ class Manifest(Block):
 
 
 class Profile(Block):
-    """Measured runtimes of the variant alone, written by vig profile."""
+    """Measured runtimes of the variant alone."""
 
     p50_us: Us = Field(description='median runtime in whole microseconds')
     p95_us: Us | None = Field(default=None, description='95th percentile, microseconds')
@@ -198,7 +198,7 @@ class VariantBlock(Block):
     backend_model: BackendName = Field(description='the name of the model on the server')
     quality: Quality = Field(default=Quality(value=1.0), description='default 1.0, unknown source')
     profile: Profile | None = Field(
-        default=None, description='measured runtimes; vig profile writes them')
+        default=None, description='measured runtimes; the node plans with nothing else')
 
 
 class TensorBlock(Block):
@@ -217,7 +217,7 @@ class IoSignature(Block):
 
 
 class Cooperative(Block):
-    """How a generative model may be cut into quanta, written by vig calibrate."""
+    """How a generative model may be cut into quanta."""
 
     tokens_per_second: float = Field(gt=0, description='measured rate')
     base_cost_us: UsOrZero = Field(description='measured fixed cost of one quantum')

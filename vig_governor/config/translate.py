@@ -85,7 +85,7 @@ def _reason(kind: str, context: Mapping[str, Any], message: str, text: str) -> s
         return _PLAIN[kind]
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        return f'{words} {context[name]:g}'
+        return f'{words} {_number(context[name])}'
     if kind == 'literal_error':
         expected = str(context['expected']).replace("'", '').replace(' or ', ', ')
         match = difflib.get_close_matches(text.strip('"'), expected.split(', '), 1, 0.6)
@@ -100,6 +100,10 @@ def _reason(kind: str, context: Mapping[str, Any], message: str, text: str) -> s
     if kind == 'string_pattern_mismatch':
         return 'is not a valid name here'
     return message[:1].lower() + message[1:]
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else str(value)
 
 
 def _keys(block: type[BaseModel]) -> list[str]:
