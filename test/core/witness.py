@@ -14,9 +14,9 @@ class Witness:
     - accepted = terminal counters + waiting + running, in total and for every stream;
     - never more executions than credits, never two models of a ``no_corun`` pair;
     - at most one request waits for a ``latest`` key, never more than the capacity for a model;
-    - a credit is idle only where nothing may start: a veto, the wait of a guarded frame for its own
-      successor, or a ban holds every candidate, its own ban or that of one of at least its class
-      that a start would prolong;
+    - a credit is idle only where nothing may start: a veto, the wait of a guarded frame for its
+      own successor, or a ban holds every candidate, its own ban or that of one of at least its
+      class that a start would prolong;
     - a wake-up instant never lies in the past, and waking then moves on.
     """
 
