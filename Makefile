@@ -11,7 +11,7 @@ SETUP = $(PYTHON) tools/setup_environment.py
 IN_ENVIRONMENT = source tools/env.sh
 
 .PHONY: help setup kilted-environment server-environment demo test lint colcon jazzy \
-  bench-core bench-path bench-memory clean
+  bench-core bench-path bench-memory bench-sim stress clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,14 @@ bench-core: kilted-environment  ## time per decision at 4, 8 and 32 streams
 bench-path: server-environment  ## governed against direct calls with 150 KB, 1.2 MB and 6.2 MB inputs
 	@$(IN_ENVIRONMENT)
 	exec python benchmark/bench_path.py
+
+bench-sim: kilted-environment  ## governor and baselines on the published scenarios in virtual time; QUICK=1
+	@$(IN_ENVIRONMENT)
+	exec python benchmark/bench_sim.py
+
+stress: kilted-environment  ## ten million random transitions through the core; EVENTS=10000000
+	@$(IN_ENVIRONMENT)
+	exec python benchmark/stress_core.py
 
 bench-memory: server-environment  ## the node's memory with four 1080p streams over 5 minutes; QUICK=1 for one
 	@$(IN_ENVIRONMENT)

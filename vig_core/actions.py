@@ -66,10 +66,11 @@ class ReleaseInput:
 @dataclass(frozen=True, slots=True)
 class Defer:
     """
-    A candidate is held back for an expected arrival. Said once per request.
+    A candidate is held back for an expected arrival. Said once per request and beneficiary kind.
 
     :ivar until_ns: the instant at which the answer can change without another event.
-    :ivar beneficiary: the stream whose expected arrival is protected.
+    :ivar beneficiary: the stream whose expected arrival is protected; the request's own where it
+        waits for its successor.
     """
 
     request_id: int

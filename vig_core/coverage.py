@@ -42,6 +42,16 @@ class CycleMonitor:
             self._newest_capture_ns = captured_at_ns
             self._has_new = True
 
+    def can_serve(self, *, captured_at_ns: int, delivered_at_ns: int) -> bool:
+        """Whether such a result would cover a coming cycle that nothing delivered covers yet."""
+        if self._max_age_ns is None:
+            return True
+        covered_until_ns = (self.next_cycle_ns - self._cycle_ns if self._newest_capture_ns is None
+                            else self._newest_capture_ns + self._max_age_ns)
+        periods = (captured_at_ns + self._max_age_ns - self.next_cycle_ns) // self._cycle_ns
+        last_ns = self.next_cycle_ns + periods * self._cycle_ns
+        return last_ns >= delivered_at_ns and last_ns > covered_until_ns
+
     def judge_before(self, now_ns: int) -> tuple[int, int]:
         """
         Judge every cycle whose instant lies before ``now_ns``.

@@ -91,6 +91,15 @@ class ArrivalForecast:
             is_overdue=is_overdue,
             changes_at_ns=due_ns + 1 + (self._window_ns if is_overdue else 0))
 
+    def successor(self, now_ns: int) -> tuple[int, int] | None:
+        """
+        Say when the very next frame is expected, and from when on it counts as lost.
+
+        The instant is never in the past; ``None`` once it counts as lost.
+        """
+        lost_from_ns = self._due_ns + self._window_ns + 1
+        return None if now_ns >= lost_from_ns else (max(now_ns, self._due_ns), lost_from_ns)
+
     def _rolled_due_ns(self, now_ns: int) -> int:
         """First multiple of the period after the last arrival that can still be waited for."""
         late_ns = now_ns - self._due_ns - self._window_ns

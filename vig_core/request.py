@@ -82,6 +82,7 @@ class Request:
     variant: Variant | None = None
     dispatched_at_ns: int | None = None
     is_deferred: bool = False
+    is_waiting_for_fresher: bool = False
 
     def move(self, trigger: Trigger) -> None:
         """

@@ -57,7 +57,7 @@ class Scheduler:
         self._ledger = Ledger(system, self._overload, origin_ns)
         self._roster = Roster(system, self._ledger, origin_ns)
         self._selector = Selector(system, self._roster.slots, self._runtimes, self._variants,
-                                  self._guards)
+                                  self._guards, self._ledger)
         self._last_id = -1
         self._is_draining = False
         self._is_watching_all = False
@@ -106,6 +106,7 @@ class Scheduler:
             for held in self._held:
                 instants += [held.recheck_ns] if held.recheck_ns is not None else []
                 instants += [held.veto.until_ns] if held.veto is not None else []
+                instants += [held.wait.until_ns] if held.wait is not None else []
         soonest_ns = min(instants, default=NEVER)
         return max(self._roster.now_ns, soonest_ns) if soonest_ns < NEVER else None
 
@@ -269,7 +270,7 @@ class Scheduler:
             roster.start(found.start, found.choice)
             self._variants[found.start.model.name].commit(found.choice, roster.now_ns)
             self._sweep()
-        is_idling = any(held.veto is not None for held in self._held)
+        is_idling = any(held.veto is not None or held.wait is not None for held in self._held)
         self._ledger.idle.set(slots.total - slots.busy if is_idling else 0, roster.now_ns)
 
     def _sweep(self) -> None:
@@ -308,18 +309,21 @@ class Scheduler:
                                     refused_class_text(queue.model, self._overload.state))
 
     def _defer(self, held: Held) -> None:
-        request, veto = held.request, held.veto
-        if veto is None or held.choice is None or request.is_deferred:
-            return
-        request.is_deferred = True
-        self._ledger.of(request).deferred += 1
-        victim = veto.victim
-        due_ns = victim.arrival_ns - self._roster.now_ns
-        self._roster.actions.append(Defer(
-            request.request_id, veto.until_ns, victim.stream,
-            f'{victim.stream} is expected in {text_ms(due_ns)}, needs '
-            f'{text_ms(victim.planned_ns)} and would be {text_ms(veto.late_ns)} late; this job '
-            f'needs {text_ms(held.choice.planned_ns)}'))
+        """Say each kind of hold once per request (adr/0004)."""
+        request, veto, wait, now_ns = held.request, held.veto, held.wait, self._roster.now_ns
+        if veto is not None and held.choice is not None and not request.is_deferred:
+            request.is_deferred = True
+            self._ledger.of(request).deferred += 1
+            victim = veto.victim
+            self._roster.actions.append(Defer(
+                request.request_id, veto.until_ns, victim.stream,
+                f'{victim.stream} is expected in {text_ms(victim.arrival_ns - now_ns)}, needs '
+                f'{text_ms(victim.planned_ns)} and would be {text_ms(veto.late_ns)} late; this '
+                f'job needs {text_ms(held.choice.planned_ns)}'))
+        elif wait is not None and not request.is_waiting_for_fresher:
+            request.is_waiting_for_fresher = True
+            self._roster.actions.append(Defer(
+                request.request_id, wait.until_ns, request.stream, wait.sentence(now_ns)))
 
 
 _HANDLERS: dict[type, Callable[[Scheduler, Any], None]] = {

@@ -1,7 +1,8 @@
 """
 Which waiting request starts now, if any: the gates in their order.
 
-For the heads of all queues, ranked: ``no_corun`` ban, stage D (variant), stage C (look-ahead).
+For the heads of all queues, ranked: ``no_corun`` ban, stage D (variant), patience (a fresher frame
+is worth waiting for), stage C (look-ahead).
 The first that passes starts; one that is held back does not hold back a shorter one behind it,
 unless that one would prolong its ban.
 """
@@ -10,12 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from vig_core.actions import OverloadState
-from vig_core.contract import Criticality
+from vig_core.contract import Criticality, QueuePolicy
 from vig_core.estimate import RuntimeBook
 from vig_core.guards import Guard, Guards
 from vig_core.interference import added_ns
+from vig_core.ledger import Ledger
 from vig_core.lookahead import Reservation, Veto, veto
 from vig_core.model import Model, System, Variant
+from vig_core.patience import Wait, wait_for_successor
 from vig_core.request import Request
 from vig_core.slots import SlotTable
 from vig_core.variants import Choice, VariantSelector
@@ -26,13 +29,16 @@ class Held:
     """
     A candidate that had to wait although a credit is free.
 
-    :ivar veto: ``None`` where ``no_corun`` holds it; only an event can end that.
+    :ivar veto: the look-ahead holds it.
+    :ivar wait: it waits for its own successor. Where both are ``None``, ``no_corun`` holds it and
+        only an event can end that.
     :ivar recheck_ns: an earlier instant at which its own variant would change, if any.
     """
 
     request: Request
     choice: Choice | None
     veto: Veto | None
+    wait: Wait | None = None
     recheck_ns: int | None = None
 
 
@@ -49,13 +55,15 @@ class Selector:
     """The gates between a ranked candidate and a free credit."""
 
     def __init__(self, system: System, slots: SlotTable, runtimes: RuntimeBook,
-                 selectors: Mapping[str, VariantSelector], guards: Guards) -> None:
+                 selectors: Mapping[str, VariantSelector], guards: Guards,
+                 ledger: Ledger) -> None:
         """Look at the scheduler's parts; change none of them."""
         self._system = system
         self._slots = slots
         self._runtimes = runtimes
         self._selectors = selectors
         self._guards = guards
+        self._ledger = ledger
         self._banned: dict[str, frozenset[str]] = {
             name: frozenset(other for pair in system.no_corun if name in pair
                             for other in pair - {name} or {name})
@@ -97,6 +105,11 @@ class Selector:
             selector = self._selectors[model.name]
             choice = selector.resolve(start_ns=free_at_ns[0], deadline_ns=request.deadline_at_ns,
                                       overload=overload, plan_ns=plan_ns)
+            wait = self._wait(request, choice, free_at_ns, now_ns) if is_guarding else None
+            if wait is not None:
+                found.held.append(Held(request, choice, None, wait, self._recheck_ns(
+                    selector, request, free_at_ns[0], plan_ns)))
+                continue
             stopper = None
             if model.criticality is not Criticality.PROTECTED:
                 if arrivals is None:
@@ -106,9 +119,25 @@ class Selector:
             if stopper is None:
                 found.start, found.choice = request, choice
                 return found
-            found.held.append(Held(request, choice, stopper, self._recheck_ns(
+            found.held.append(Held(request, choice, stopper, None, self._recheck_ns(
                 selector, request, free_at_ns[0], plan_ns)))
         return found
+
+    def _wait(self, request: Request, choice: Choice, free_at_ns: list[int],
+              now_ns: int) -> Wait | None:
+        """
+        Ask whether a frame waits for its successor.
+
+        Only under ``latest``: with several keys the one whose turn it is would hold up the others.
+        """
+        if request.model.policy is not QueuePolicy.LATEST:
+            return None
+        account = self._ledger.of(request)
+        if account.forecast is None:
+            return None
+        return wait_for_successor(request, choice.variant.profile, now_ns=now_ns,
+                                  free_at_ns=free_at_ns, forecast=account.forecast,
+                                  monitor=account.monitor)
 
     def _is_prolonging(self, model: Model, ahead: Iterable[Model]) -> bool:
         """

@@ -77,38 +77,29 @@ class SlotTable:
         """Whether nothing can start until an end is proven."""
         return self._quarantined > 0 and all(map(_is_quarantined, self._claims))
 
-    def free_at_ns(self, now_ns: int, *, is_optimistic: bool = False) -> list[int]:
+    def free_at_ns(self, now_ns: int) -> list[int]:
         """Predict when each slot that is not quarantined runs dry, in slot order."""
-        return [self._dry_at_ns(claims, now_ns, is_optimistic)
+        return [self._dry_at_ns(claims, now_ns)
                 for claims in self._claims if not _is_quarantined(claims)]
 
     def next_free_ns(self, now_ns: int) -> list[int]:
         """Predict when each slot is free, conservatively, the one for the next dispatch first."""
         best = self._best(now_ns)
-        return [self._dry_at_ns(self._claims[best], now_ns, False),
-                *(self._dry_at_ns(claims, now_ns, False) for slot, claims
+        return [self._dry_at_ns(self._claims[best], now_ns),
+                *(self._dry_at_ns(claims, now_ns) for slot, claims
                   in enumerate(self._claims) if slot != best and not _is_quarantined(claims))]
 
     def earliest_start_ns(self, now_ns: int) -> int:
-        """Predict optimistically when the next dispatch can begin; now where nobody knows."""
-        return min(self.free_at_ns(now_ns, is_optimistic=True), default=now_ns)
+        """
+        Say when the next dispatch can begin at best; now where nobody knows.
+
+        What runs may end at any moment (adr/0008); what is pipelined behind it takes its median.
+        """
+        return now_ns + min(self._behind_ns(), default=0)
 
     def too_late_from_ns(self, limit_ns: int) -> int:
-        """
-        Say from when on the next dispatch cannot begin before ``limit_ns`` any more.
-
-        What is pipelined behind an execution that overruns moves with the clock, so this can lie
-        before the limit itself.
-        """
-        instants = []
-        for claims in self._claims:
-            if _is_quarantined(claims):
-                continue
-            behind_ns = sum(claim.optimistic_ns for claim in claims[1:])
-            if not claims or (claims[0].begins_at_ns + claims[0].optimistic_ns + behind_ns
-                              < limit_ns):
-                instants.append(limit_ns - behind_ns)
-        return max(instants, default=limit_ns)
+        """Say from when on the next dispatch cannot begin before ``limit_ns`` any more."""
+        return limit_ns - min(self._behind_ns(), default=0)
 
     def overruns_at_ns(self) -> list[int]:
         """
@@ -123,8 +114,8 @@ class SlotTable:
              optimistic_ns: int) -> Claim:
         """Claim a credit on the open slot that is free first; there must be one."""
         slot = self._best(now_ns)
-        claim = Claim(request, slot, max(now_ns, self._dry_at_ns(
-            self._claims[slot], now_ns, False)), planned_ns, optimistic_ns)
+        begins_at_ns = max(now_ns, self._dry_at_ns(self._claims[slot], now_ns))
+        claim = Claim(request, slot, begins_at_ns, planned_ns, optimistic_ns)
         assert request.variant is not None
         running = set()
         for other in self._by_request.values():
@@ -170,18 +161,21 @@ class SlotTable:
         best, best_ns = -1, 0
         for slot, claims in enumerate(self._claims):
             if self._is_open(claims):
-                dry_ns = self._dry_at_ns(claims, now_ns, False)
+                dry_ns = self._dry_at_ns(claims, now_ns)
                 if best < 0 or dry_ns < best_ns:
                     best, best_ns = slot, dry_ns
         return best
 
+    def _behind_ns(self) -> list[int]:
+        return [sum(claim.optimistic_ns for claim in claims[1:])
+                for claims in self._claims if not _is_quarantined(claims)]
+
     @staticmethod
-    def _dry_at_ns(claims: list[Claim], now_ns: int, is_optimistic: bool) -> int:
+    def _dry_at_ns(claims: list[Claim], now_ns: int) -> int:
         dry_ns = now_ns
         for claim in claims:
-            runtime_ns = claim.optimistic_ns if is_optimistic else claim.planned_ns
             begins_ns = claim.begins_at_ns if claim is claims[0] else dry_ns
-            dry_ns = max(dry_ns, begins_ns + runtime_ns)
+            dry_ns = max(dry_ns, begins_ns + claim.planned_ns)
         return dry_ns
 
 

@@ -20,6 +20,8 @@ from vig_core.errors import VigError
 
 MODULES: dict[str, tuple[str, str]] = {
     'demo': ('vig_governor.demo.cli', 'the main job on this computer: real server, real models'),
+    'replay': ('vig_governor.replay', 'play a recorded trace through the core again, or what if'),
+    'trace': ('vig_governor.trace_show', 'look into a recorded trace'),
 }
 """
 Subcommands of other parts: name -> (module, help).

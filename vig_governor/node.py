@@ -124,7 +124,8 @@ class GovernorNode(LifecycleNode):
             session = Session(
                 governed, clock=self._steady, ros_now_ns=self._ros_now_ns,
                 numbers=self._numbers, on_overload=self._reports.publish_status,
-                logs_decisions=parameter(self, 'log_decisions'))
+                logs_decisions=parameter(self, 'log_decisions'),
+                record=parameter(self, 'record'))
             made.callback(session.close)
             made.callback(self._flush)
             made.callback(session.drain)

@@ -57,6 +57,10 @@ PARAMETERS: tuple[ParameterRow, ...] = (
     ParameterRow(
         'log_decisions', False,
         'write every decision to the log at level DEBUG; read when the node is activated'),
+    ParameterRow(
+        'record', '',
+        'path of a replayable trace (vig replay), written anew at each activation; empty for '
+        'none'),
 )
 
 

@@ -18,8 +18,9 @@ from vig_governor.config import Config
 from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.dispatcher import Dispatcher
 from vig_governor.intake import Intake
-from vig_governor.ports import Clock
+from vig_governor.ports import Clock, Scheduling
 from vig_governor.publishing import Publishing, StreamOutputs
+from vig_governor.recorder import RecordingScheduler, TraceWriter
 
 _log = logging.getLogger(__name__)
 
@@ -50,11 +51,13 @@ class Session:
 
     :param numbers: request ids, unique for the life of the node, so that a late answer of an
         earlier session means nothing to this one.
+    :param record: path of the trace to write, or empty.
+    :raises TraceError: the trace cannot be written.
     """
 
     def __init__(self, governed: Governed, *, clock: Clock, ros_now_ns: Callable[[], int],
                  numbers: 'itertools.count[int]', on_overload: Callable[[], object],
-                 logs_decisions: bool) -> None:
+                 logs_decisions: bool, record: str = '') -> None:
         config, assembly = governed.config, governed.assembly
         self._drain_deadline_s = config.backend.drain_deadline_ns / NS_PER_S
         self._clock = clock
@@ -64,8 +67,14 @@ class Session:
         self.publishing = Publishing(system, governed.outputs, on_overload=on_overload,
                                      logs_decisions=logs_decisions)
         self.dispatcher = Dispatcher(governed.backend, assembly.encoders)
-        self.actor = Actor(Scheduler(system, origin_ns=self.began_at_ns), clock=clock,
-                           sending=self.dispatcher, sink=self.publishing)
+        scheduler: Scheduling = Scheduler(system, origin_ns=self.began_at_ns)
+        self._trace: TraceWriter | None = None
+        if record:
+            self._trace = TraceWriter(record, system=system, origin_ns=self.began_at_ns,
+                                      config=config.source, config_digest=config.digest)
+            scheduler = RecordingScheduler(scheduler, self._trace)
+        self.actor = Actor(scheduler, clock=clock, sending=self.dispatcher,
+                           sink=self.publishing)
         self.intakes = {
             binding.name: Intake(binding, clock=clock, ros_now_ns=ros_now_ns, numbers=numbers,
                                  post=self.actor.post)
@@ -118,3 +127,5 @@ class Session:
         """End both kinds of threads; idempotent."""
         self.actor.stop()
         self.dispatcher.close()
+        if self._trace is not None:
+            self._trace.close()

@@ -60,7 +60,6 @@ def test_what_is_pipelined_begins_when_what_it_follows_has_ended():
     second = take(table, 1)
     assert second.begins_at_ns == ms(20)
     assert table.free_at_ns(ms(5)) == [ms(40)]
-    assert table.free_at_ns(ms(5), is_optimistic=True) == [ms(20)]
     table.end(0, now_ns=ms(12))
     assert second.begins_at_ns == ms(12)
     assert table.free_at_ns(ms(12)) == [ms(32)]
@@ -69,9 +68,16 @@ def test_what_is_pipelined_begins_when_what_it_follows_has_ended():
 def test_an_overrun_is_free_now_at_the_earliest():
     table = SlotTable(1, 0)
     take(table, 0)
-    assert table.earliest_start_ns(ms(4)) == ms(10)
-    assert table.earliest_start_ns(ms(55)) == ms(55)
     assert table.free_at_ns(ms(55)) == [ms(55)]
+
+
+def test_what_runs_may_end_at_any_moment_and_what_is_behind_it_takes_its_median():
+    table = SlotTable(1, 2)
+    take(table, 0)
+    assert table.earliest_start_ns(ms(4)) == ms(4)
+    take(table, 1)
+    assert table.earliest_start_ns(ms(4)) == ms(14)
+    assert table.too_late_from_ns(ms(50)) == ms(40)
 
 
 def test_a_quarantined_slot_takes_nothing_until_its_end():

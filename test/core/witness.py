@@ -14,8 +14,9 @@ class Witness:
     - accepted = terminal counters + waiting + running, in total and for every stream;
     - never more executions than credits, never two models of a ``no_corun`` pair;
     - at most one request waits for a ``latest`` key, never more than the capacity for a model;
-    - a credit is idle only where nothing may start: a veto or a ban holds every candidate, its
-      own ban or that of one of at least its class that a start would prolong;
+    - a credit is idle only where nothing may start: a veto, the wait of a guarded frame for its
+      own successor, or a ban holds every candidate, its own ban or that of one of at least its
+      class that a start would prolong;
     - a wake-up instant never lies in the past, and waking then moves on.
     """
 
@@ -27,7 +28,8 @@ class Witness:
         self.dispatched = {}
         self.ended = {}
         self.occupied = set()
-        self.deferred = set()
+        self.vetoed = set()
+        self.patient = set()
         self.log = []
 
     def handle(self, event, now_ns):
@@ -85,9 +87,13 @@ class Witness:
             self.occupied.discard(action.request_id)
         elif isinstance(action, Defer):
             assert action.request_id in self.waiting_ids, 'deferred but not waiting'
-            assert action.request_id not in self.deferred, 'a wait was said twice'
+            is_own = action.beneficiary == self.arrivals[action.request_id].stream
+            said = self.patient if is_own else self.vetoed
+            assert action.request_id not in said, 'a hold was said twice'
             assert action.until_ns > self.now_ns
-            self.deferred.add(action.request_id)
+            said.add(action.request_id)
+            assert not is_own or (
+                self.system.models[self.arrivals[action.request_id].model].is_guarded)
 
     def _check(self):
         scheduler = self.scheduler
@@ -129,7 +135,7 @@ class Witness:
                 assert len(keys) == len(set(keys)), f'{name} keeps two captures of one key'
 
     def _check_idle(self, waiting, models):
-        """Every candidate on a free slot is held by a veto it was told of, or by a ban."""
+        """Every candidate on a free slot is held by what it was told of, or by a ban."""
         busy = self.scheduler.snapshot(now_ns=self.now_ns).slots_busy
         if not waiting or busy == self.system.slots:
             return
@@ -146,7 +152,7 @@ class Witness:
             if is_line and arrival.model in lines:
                 continue
             lines.add(arrival.model)
-            assert banned or request_id in self.deferred, (
+            assert banned or request_id in self.vetoed | self.patient, (
                 f'request {request_id} waits although a slot is free and nothing holds it')
             assert banned or self.scheduler.next_wakeup_ns() is not None, (
                 f'request {request_id} is held back for ever')

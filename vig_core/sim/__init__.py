@@ -1,0 +1,1 @@
+"""Discrete-event simulation of the very same scheduler in virtual time."""

@@ -1,0 +1,264 @@
+"""
+``vig replay``: a recorded trace through the same core, offline.
+
+Without more it must give the same decisions, event by event. With ``--contract other.yaml`` it
+says what would have happened: the same arrivals, each request costing what it cost when it was
+recorded; one that did not run then costs the median of its backend model in the trace, or of
+its profile.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+import hashlib
+import heapq
+import itertools
+import json
+from pathlib import Path
+from statistics import median
+from types import MappingProxyType
+from typing import Any
+
+from vig_core.actions import Action, Dispatch, Terminate
+from vig_core.errors import RefusedEvent
+from vig_core.events import (
+    BackendCompleted, CancelRequested, Event, RequestArrived, TimeJumped, Woke,
+)
+from vig_core.model import System
+from vig_core.request import Reason
+from vig_core.scheduler import Scheduler
+from vig_core.units import text_ms
+
+from vig_governor.recorder import digest_of, FORMAT, package_version, TraceError
+from vig_governor.trace_values import decode, NotATraceValue
+
+
+@dataclass
+class Recorded:
+    """
+    One trace.
+
+    :ivar events: instant, event, and the digest of what was decided then.
+    :ivar digest: of all decisions; ``None`` where the trace was cut off.
+    """
+
+    path: str
+    head: dict[str, Any]
+    system: System
+    events: list[tuple[int, Event, str]] = field(default_factory=list)
+    digest: str | None = None
+
+
+@dataclass
+class Outcome:
+    """What happened to the requests: how each ended, and what each execution took."""
+
+    ends: list[Terminate] = field(default_factory=list)
+    runtimes_ns: dict[int, tuple[str, int]] = field(default_factory=dict)
+    dispatched: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+    def note(self, actions: Iterable[Action], now_ns: int) -> None:
+        """Take in what was decided at one instant."""
+        for action in actions:
+            if isinstance(action, Dispatch):
+                self.dispatched[action.request_id] = action.backend_model, now_ns
+            elif isinstance(action, Terminate):
+                self.ends.append(action)
+                if action.reason in (Reason.COMPLETED, Reason.OBSOLETE):
+                    backend, began_ns = self.dispatched[action.request_id]
+                    self.runtimes_ns[action.request_id] = backend, now_ns - began_ns
+
+
+def read_trace(path: str) -> Recorded:
+    """
+    Read a trace.
+
+    :raises TraceError: it cannot be read, or a line is none of a trace of this format.
+    """
+    try:
+        lines = Path(path).read_text(encoding='utf-8').splitlines()
+    except (OSError, ValueError) as error:
+        raise TraceError(f'{path}: the trace cannot be read: '
+                         f'{getattr(error, "strerror", None) or error}') from None
+    recorded: Recorded | None = None
+    for number, line in enumerate(lines, 1):
+        try:
+            value = json.loads(line)
+            if recorded is None:
+                recorded = _begin(path, value)
+            elif 'event' in value:
+                recorded.events.append((value['at'], decode(value['event']), value['decided']))
+            else:
+                recorded.digest = value['digest']
+        except json.JSONDecodeError:
+            if number == len(lines) and recorded is not None:
+                break
+            raise TraceError(f'{path}:{number}: is no JSON; a trace has one value a line, and '
+                             'only its last line may be cut off') from None
+        except (KeyError, TypeError, NotATraceValue) as error:
+            raise TraceError(f'{path}:{number}: is no line of a trace: {error}') from None
+    if recorded is None:
+        raise TraceError(f'{path}: the file is empty; it is no trace')
+    return recorded
+
+
+def _begin(path: str, value: Any) -> Recorded:
+    if not isinstance(value, dict) or 'vig_trace' not in value:
+        raise TraceError(f'{path}:1: vig_trace is missing: this is no trace of the governor')
+    if value['vig_trace'] != FORMAT:
+        raise TraceError(f'{path}:1: vig_trace = {value["vig_trace"]}: this version reads '
+                         f'format {FORMAT}')
+    return Recorded(path, value, decode(value['system']))
+
+
+def replay(recorded: Recorded) -> tuple[Outcome, list[str]]:
+    """
+    Feed a trace through the core.
+
+    :returns: what happened, and one sentence for each of the first events decided differently.
+    """
+    scheduler = Scheduler(recorded.system, origin_ns=recorded.head['origin_ns'])
+    outcome, differences, digest = Outcome(), [], hashlib.sha256()
+    for number, (at_ns, event, was) in enumerate(recorded.events, 1):
+        try:
+            actions: tuple[Action, ...] = scheduler.handle(event, now_ns=at_ns)
+            decided = digest_of(actions)
+            outcome.note(actions, at_ns)
+        except RefusedEvent:
+            actions, decided = (), 'refused'
+        digest.update(f'{at_ns} {decided}\n'.encode())
+        if decided != was:
+            shown = '; '.join(map(repr, actions)) or decided
+            differences.append(f'event {number} at {at_ns} ns, {event!r}: now decided: {shown}')
+    if not differences and recorded.digest not in (None, digest.hexdigest()):
+        differences.append('the digest of all decisions differs although that of each event does '
+                           'not: the trace was changed by hand')
+    return outcome, differences
+
+
+def what_if(recorded: Recorded, system: System, then: Outcome) -> Outcome:
+    """Play the arrivals of a trace to another system; runtimes as they were recorded."""
+    by_backend: dict[str, list[int]] = {}
+    for backend, runtime_ns in then.runtimes_ns.values():
+        by_backend.setdefault(backend, []).append(runtime_ns)
+    typical_ns = {variant.backend_model: variant.profile.p50_ns
+                  for model in system.models.values() for variant in model.variants}
+    typical_ns.update({backend: round(median(runs)) for backend, runs in by_backend.items()})
+    scheduler = Scheduler(system, origin_ns=recorded.head['origin_ns'])
+    order = itertools.count()
+    heap: list[tuple[int, int, int, Event]] = [
+        (at_ns, 1, next(order), event) for at_ns, event, _ in recorded.events
+        if isinstance(event, RequestArrived | CancelRequested | TimeJumped)]
+    heapq.heapify(heap)
+    outcome = Outcome()
+    while heap:
+        wakeup_ns = scheduler.next_wakeup_ns()
+        at_ns = heap[0][0]
+        event: Event = Woke()
+        if wakeup_ns is not None and wakeup_ns < at_ns:
+            at_ns = wakeup_ns
+        else:
+            event = heapq.heappop(heap)[3]
+        try:
+            actions = scheduler.handle(event, now_ns=at_ns)
+        except RefusedEvent:
+            continue
+        outcome.note(actions, at_ns)
+        for action in actions:
+            if isinstance(action, Dispatch):
+                backend, runtime_ns = then.runtimes_ns.get(action.request_id, ('', 0))
+                if backend != action.backend_model:
+                    runtime_ns = typical_ns[action.backend_model]
+                heapq.heappush(heap, (at_ns + runtime_ns, 0, next(order),
+                                      BackendCompleted(action.request_id)))
+    return outcome
+
+
+def other_system(recorded: Recorded, path: str) -> System:
+    """
+    Resolve another contract file for the streams of a trace.
+
+    :raises ConfigError: the file is not valid.
+    :raises TraceError: it lacks a model that the trace has requests for.
+    """
+    from vig_governor.config import load_config
+    system = load_config(path, require_profiles=True).system
+    wanted = {event.model for _, event, _ in recorded.events if isinstance(event, RequestArrived)}
+    for name in sorted(wanted - system.models.keys()):
+        raise TraceError(f'{path}: models: {name} is missing, but the trace has requests for it; '
+                         f'there are {", ".join(sorted(system.models))}')
+    signatures = {variant.backend_model: variant.signature
+                  for model in recorded.system.models.values() for variant in model.variants}
+    models = {name: replace(model, variants=tuple(
+        replace(variant, signature=signatures.get(variant.backend_model, variant.signature))
+        for variant in model.variants)) for name, model in system.models.items()}
+    return replace(system, models=MappingProxyType(models), streams=recorded.system.streams)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``vig replay``."""
+    parser = subparsers.add_parser('replay', help='play a recorded trace through the core again')
+    parser.add_argument('trace', metavar='TRACE', help='what the parameter record wrote')
+    parser.add_argument('--contract', metavar='FILE',
+                        help='another vig.yaml: say what would have happened with it')
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay, say whether it is the same, and compare; 1 where it is not the same."""
+    recorded = read_trace(arguments.trace)
+    head = recorded.head
+    print(f'{recorded.path}: {len(recorded.events)} events, recorded by version '
+          f'{head["version"]} with {head["config"]} (sha256 {head["config_digest"][:12]})')
+    for sentence in _notices(recorded):
+        print(f'notice: {sentence}')
+    outcome, differences = replay(recorded)
+    if arguments.contract is not None:
+        other = what_if(recorded, other_system(recorded, arguments.contract), outcome)
+        _compare(outcome, other, arguments.contract)
+        return 0
+    if not differences:
+        print('identical: every event leads to the same decisions as when it was recorded')
+        return 0
+    print(f'{len(differences)} events lead to other decisions than when they were recorded:')
+    for sentence in differences[:10]:
+        print(f'  {sentence}')
+    return 1
+
+
+def _notices(recorded: Recorded) -> Iterable[str]:
+    head = recorded.head
+    if recorded.digest is None:
+        yield 'the trace has no end: the governor was killed, or the disk was full'
+    if head['version'] != package_version():
+        yield f'this is version {package_version()}: other decisions may be meant'
+    try:
+        now = hashlib.sha256(Path(head['config']).read_bytes()).hexdigest()
+    except OSError:
+        return
+    if now != head['config_digest']:
+        yield (f'{head["config"]} has changed since; the trace is replayed with what was in '
+               f'force then. What would happen with it now: --contract {head["config"]}')
+
+
+def _compare(then: Outcome, now: Outcome, contract: str) -> None:
+    print(f'as recorded, and what would have happened with {contract}:')
+    rows = [('STREAM', '', 'REQUESTS', 'RESULTS', 'IN TIME', 'AGE p50', 'AGE p95', 'OTHER ENDS')]
+    for stream in dict.fromkeys(end.stream for end in (*then.ends, *now.ends)):
+        rows += [_row(stream, 'recorded', then.ends), _row('', 'what if', now.ends, stream)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+
+def _row(shown: str, title: str, ends: Sequence[Terminate],
+         stream: str | None = None) -> tuple[str, ...]:
+    mine = [end for end in ends if end.stream == (stream or shown)]
+    done = [end for end in mine if end.reason is Reason.COMPLETED]
+    ages = sorted(end.age_ns for end in done)
+    others = {reason.value: sum(end.reason is reason for end in mine)
+              for reason in Reason if reason is not Reason.COMPLETED}
+    return (shown, title, str(len(mine)), str(len(done)),
+            str(sum(end.is_deadline_met for end in done)),
+            *(text_ms(ages[-(-len(ages) * share // 100) - 1]) if ages else '-'
+              for share in (50, 95)),
+            ', '.join(f'{reason} {count}' for reason, count in others.items() if count))
