@@ -52,11 +52,6 @@ class Guards:
         self._alive_until_ns = max(self._alive_until_ns, guard.forecast.alive_until_ns)
         return guard.forecast
 
-    def forecast(self, model: str, key: str) -> ArrivalForecast | None:
-        """Find the forecast of one stream, if it is guarded."""
-        guard = self._guards.get((model, key))
-        return None if guard is None else guard.forecast
-
     def is_any_alive(self, now_ns: int) -> bool:
         """Whether any frame of a guarded stream is still expected."""
         return now_ns <= self._alive_until_ns

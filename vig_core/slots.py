@@ -114,7 +114,7 @@ class SlotTable:
              optimistic_ns: int) -> Claim:
         """Claim a credit on the open slot that is free first; there must be one."""
         slot = self._best(now_ns)
-        begins_at_ns = max(now_ns, self._dry_at_ns(self._claims[slot], now_ns))
+        begins_at_ns = self._dry_at_ns(self._claims[slot], now_ns)
         claim = Claim(request, slot, begins_at_ns, planned_ns, optimistic_ns)
         assert request.variant is not None
         running = set()

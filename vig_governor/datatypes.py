@@ -42,19 +42,6 @@ def numpy_dtype(datatype: str) -> np.dtype[np.generic]:
             f'{datatype!r} is {known}; arrays exist for {", ".join(DTYPES)}') from None
 
 
-def datatype_of(dtype: np.dtype[np.generic] | type[np.generic]) -> str:
-    """
-    Give the KServe v2 name of a numpy type, whatever its byte order.
-
-    :raises ValueError: the server has no such type.
-    """
-    wanted = np.dtype(dtype).newbyteorder('=')
-    for name, known in DTYPES.items():
-        if known == wanted:
-            return name
-    raise ValueError(f'numpy type {wanted} has no KServe v2 name; there are {", ".join(DTYPES)}')
-
-
 def element_size(datatype: str) -> int:
     """
     Bytes of one element.

@@ -91,11 +91,6 @@ class TritonServer:
         return f'{LOOPBACK}:{self._grpc_port}'
 
     @property
-    def http_endpoint(self) -> str:
-        """Where health and statistics can be read with a browser, ``host:port``."""
-        return f'{LOOPBACK}:{self._http_port}'
-
-    @property
     def pid(self) -> int:
         """
         Process id of the running server.
