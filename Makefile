@@ -11,7 +11,7 @@ SETUP = $(PYTHON) tools/setup_environment.py
 IN_ENVIRONMENT = source tools/env.sh
 
 .PHONY: help setup kilted-environment server-environment demo test lint colcon jazzy \
-  bench-core bench-path bench-memory bench-sim stress clean
+  bench-core bench-path bench-memory bench-sim stress faults clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,10 @@ stress: kilted-environment  ## ten million random transitions through the core; 
 bench-memory: server-environment  ## the node's memory with four 1080p streams over 5 minutes; QUICK=1 for one
 	@$(IN_ENVIRONMENT)
 	exec python benchmark/bench_memory.py
+
+faults: server-environment  ## named faults staged against a real server and the real node; FAULTS="name ..."
+	@$(IN_ENVIRONMENT)
+	exec python -m benchmark.faults $(FAULTS)
 
 clean:  ## remove what was built; the environments in .vig/ stay (rm -rf .vig removes them)
 	@rm -rf build install log

@@ -13,7 +13,8 @@ import pytest
 
 TEST = Path(__file__).resolve().parent
 FIRST_DOMAIN, LAST_DOMAIN = 40, 100
-MARKERS = {'ros': ('ros',), 'server': ('server',), 'launch': ('launch', 'ros')}
+MARKERS = {'ros': ('ros',), 'server': ('server',), 'launch': ('launch', 'ros'),
+           'faults': ('ros', 'server')}
 """Folder below test/ to the markers that its tests carry."""
 
 _locks = []
