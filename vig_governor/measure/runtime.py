@@ -10,24 +10,16 @@ disturbance of the machine then spoils one run, not the profile.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-import itertools
 from math import ceil
 from statistics import median_low
-import threading
-import time
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vig_core.errors import VigError
-
-from vig_governor.backend.base import Answered, Backend, Outcome
+from vig_governor.backend.base import Backend
+from vig_governor.measure.exchange import Caller, MeasurementFailed
 
 _STREAM = 'measurement'
-
-
-class MeasurementFailed(VigError):
-    """A model that failed or did not answer while it was measured; says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,35 +79,14 @@ def measure_in_turn(backend: Backend, tensor: str,
     :raises MeasurementFailed: a sample failed or took longer than ``timeout_s``; the slot of one
         without an end stays taken.
     """
-    backend.open_stream(_STREAM, slots=1, transport='auto')
+    caller = Caller(backend, _STREAM, timeout_s=timeout_s)
     durations: dict[str, list[int]] = {name: [] for name in models}
-    numbers = itertools.count()
     for turn in range(warmup + runs * samples):
         for name, frames in models.items():
-            durations[name].append(_sample(backend, name, tensor, frames[turn % len(frames)],
-                                           next(numbers), timeout_s))
+            exchange = caller.call(name, {tensor: frames[turn % len(frames)]})
+            if exchange.failure:
+                raise MeasurementFailed(f'{name} failed: {exchange.failure}')
+            durations[name].append(exchange.duration_ns)
     return {name: RuntimeSamples(name, tuple(
         tuple(taken[warmup + run * samples:warmup + (run + 1) * samples]) for run in range(runs)))
         for name, taken in durations.items()}
-
-
-def _sample(backend: Backend, backend_model: str, tensor: str, frame: NDArray[np.uint8],
-            request_id: int, timeout_s: float) -> int:
-    answered = threading.Event()
-    outcomes: list[tuple[Outcome, int]] = []
-
-    def on_end(outcome: Outcome) -> None:
-        outcomes.append((outcome, time.monotonic_ns()))
-        answered.set()
-
-    began_at_ns = time.monotonic_ns()
-    slot = backend.acquire(_STREAM, request_id)
-    slot.allocate(tensor, frame.shape, 'UINT8')[...] = frame
-    backend.infer(request_id, backend_model, slot, on_end)
-    if not answered.wait(timeout_s):
-        raise MeasurementFailed(f'{backend_model} did not answer within {timeout_s:g} s')
-    backend.release(request_id)
-    outcome, ended_at_ns = outcomes[0]
-    if not isinstance(outcome, Answered):
-        raise MeasurementFailed(f'{backend_model} failed: {outcome.detail}')
-    return ended_at_ns - began_at_ns
