@@ -6,6 +6,7 @@ Everything that can be found out before the first frame is found out here, in bo
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+import os
 import time
 from types import MappingProxyType
 
@@ -17,6 +18,7 @@ from vig_governor.backend.signature import check_complete, SignatureMismatch
 from vig_governor.config import Config, SecurityOptions, StreamBinding
 from vig_governor.encoders import make_encoder
 from vig_governor.encoders.base import EncodeError, Encoder
+from vig_governor.encoders.reference import REFERENCE_TYPE
 
 CONFIGURE_TIMEOUT_S = 4.0
 """Lifecycle managers give a transition five seconds."""
@@ -57,6 +59,7 @@ def assemble(config: Config, backend: Backend) -> Assembly:
     if config.backend.security != SecurityOptions():
         raise Mismatch(f'{config.source}: backend.security: encrypted and authenticated '
                        'connections are not supported by the node yet; remove the block')
+    _check_owners(config)
     server = backend.connect(timeout_s=_CONNECT_TIMEOUT_S)
     signatures: dict[str, ModelSignature] = {}
     for model in config.system.models.values():
@@ -74,7 +77,8 @@ def assemble(config: Config, backend: Backend) -> Assembly:
     encoders = {binding.name: _encoder(binding, system.models[binding.model], signatures)
                 for binding in config.streams}
     for binding in config.streams:
-        backend.open_stream(binding.name, slots=binding.shm_slots, transport=binding.transport)
+        backend.open_stream(binding.name, slots=binding.shm_slots,
+                            transport=_transport(binding))
     return Assembly(system, server, MappingProxyType(encoders), tuple(dict.fromkeys(notices)))
 
 
@@ -97,6 +101,24 @@ def _with_signatures(config: Config, signatures: Mapping[str, ModelSignature]) -
     streams = {binding.name: binding.model for binding in config.streams}
     return replace(config.system, models=MappingProxyType(models),
                    streams=MappingProxyType(streams))
+
+
+def _check_owners(config: Config) -> None:
+    others = [uid for uid in config.backend.shm_owner_uids if uid != os.geteuid()]
+    if others and os.geteuid() != 0:
+        raise Mismatch(
+            f'{config.source}: backend.security.shm_owner_uids: names user {others[0]}, but only '
+            f'root may refer to the memory of other users, and the node runs as user '
+            f'{os.geteuid()}; run the producers as the same user, or the node as root')
+
+
+def _transport(binding: StreamBinding) -> str:
+    if binding.message_type != REFERENCE_TYPE:
+        return binding.transport
+    if binding.transport == 'copy':
+        raise Mismatch(f'streams.{binding.name}.transport: the frames of a {REFERENCE_TYPE} stay '
+                       'in shared memory and cannot be copied; remove transport: copy')
+    return 'refer'
 
 
 def _encoder(binding: StreamBinding, model: Model,

@@ -37,6 +37,7 @@ from vig_governor.backend.triton import TritonBackend
 from vig_governor.clock import SteadyClock
 from vig_governor.config import load_config, StreamBinding
 from vig_governor.diagnostics import StreamDiagnostics
+from vig_governor.encoders.reference import REFERENCE_TYPE
 from vig_governor.logs import RosLogHandler
 from vig_governor.parameters import declare_parameters, parameter
 from vig_governor.process import run
@@ -99,7 +100,9 @@ class GovernorNode(LifecycleNode):
         with ExitStack() as made:
             config = load_config(path, require_profiles=True)
             backend = TritonBackend(config.backend.endpoint,
-                                    key_prefix=config.backend.shm_key_prefix)
+                                    key_prefix=config.backend.shm_key_prefix,
+                                    max_regions=config.backend.max_shm_regions,
+                                    owners=config.backend.shm_owner_uids)
             made.callback(backend.close)
             classes = {binding.name: messages.message_class(binding)
                        for binding in config.streams}
@@ -264,7 +267,11 @@ class GovernorNode(LifecycleNode):
         intake = session.intakes[binding.name]
         topic = governed.topics[binding.name]
         model = governed.assembly.system.models[binding.model]
-        profile = qos.input_qos(1 if model.policy.is_latest else model.capacity)
+        depth = 1 if model.policy.is_latest else model.capacity
+        if binding.message_type == REFERENCE_TYPE:
+            # A reference that the middleware drops has no status, and its producer waits for one.
+            depth = max(depth, qos.REFERENCE_DEPTH)
+        profile = qos.input_qos(depth)
 
         def note_incompatible_qos(event: Any) -> None:
             policy = qos_policy_name_from_kind(event.last_policy_kind)

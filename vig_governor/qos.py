@@ -19,6 +19,10 @@ OVERRIDE_FAULTS = (InvalidQosOverridesError, ParameterException, RuntimeError, T
 """What rclpy raises for a ``qos_overrides`` parameter that it cannot use."""
 
 
+REFERENCE_DEPTH = 64
+"""References are small, and each that is dropped unseen costs its producer a slot for a while."""
+
+
 class QosError(VigError):
     """A ``qos_overrides`` parameter that cannot be used."""
 

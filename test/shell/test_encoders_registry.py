@@ -22,7 +22,8 @@ def offer(monkeypatch):
 
 def test_the_encoders_of_the_package_need_no_installation(offer):
     offer()
-    assert encoder_names() == ('array', 'image', 'pointcloud', 'raw', 'scan', 'text')
+    assert encoder_names() == (
+        'array', 'image', 'pointcloud', 'raw', 'reference', 'scan', 'text')
     for name in encoder_names():
         encoder = make_encoder(InputOptions(tensor='input', encoder=name))
         assert callable(encoder.check) and callable(encoder.encode)
@@ -34,7 +35,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_the_available_ones(off
         get_encoder('imgae')
     assert str(caught.value) == (
         "input.encoder 'imgae' is not available; did you mean 'image'? "
-        'available are array, image, pointcloud, raw, scan, text')
+        'available are array, image, pointcloud, raw, reference, scan, text')
 
 
 def test_a_name_like_no_other_gets_no_guess(offer):

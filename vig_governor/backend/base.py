@@ -24,6 +24,10 @@ class NoFreeSlot(VigError):
     """Every input slot of the stream is still in use by an execution whose end is not proven."""
 
 
+class ReferenceRefused(VigError):
+    """A reference to memory of another process that is not passed on; says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
     """
@@ -104,6 +108,18 @@ class InputSlot(Protocol):
     def put_bytes(self, name: str, shape: Sequence[int], elements: Sequence[bytes]) -> None:
         """Add a BYTES tensor; always sent inline."""
 
+    def refer(self, name: str, shape: Sequence[int], datatype: str, region: str, offset: int,
+              byte_size: int) -> None:
+        """
+        Add a tensor that lies in memory of another process; it is neither read nor copied here.
+
+        :param region: POSIX key, as it came in a message.
+        :param byte_size: what shape and datatype take.
+        :raises ReferenceRefused: the region is not there, not allowed or too small, or the server
+            does not take it.
+        :raises NoFreeSlot: too many regions are in use.
+        """
+
 
 class Backend(Protocol):
     """One inference server."""
@@ -123,7 +139,11 @@ class Backend(Protocol):
         """
 
     def open_stream(self, stream: str, *, slots: int, transport: str) -> None:
-        """Prepare input memory: ``transport`` is ``shm``, ``copy`` or ``auto``."""
+        """
+        Prepare input memory: ``transport`` is ``shm``, ``copy``, ``auto`` or ``refer``.
+
+        With ``refer`` the tensors lie in memory of their producers, see ``InputSlot.refer``.
+        """
 
     def acquire(self, stream: str, request_id: int) -> InputSlot:
         """

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from vig_governor.backend.base import ModelSignature, Outcome, OutputTensor
-from vig_governor.backend.slots import FilledTensor
+from vig_governor.backend.slots import FilledTensor, LentTensor
 
 _log = logging.getLogger('vig.backend')
 
@@ -14,7 +14,8 @@ _log = logging.getLogger('vig.backend')
 class Call:
     """One request; ``end`` reports its outcome once, however often it is called."""
 
-    def __init__(self, request_id: int, backend_model: str, tensors: tuple[FilledTensor, ...],
+    def __init__(self, request_id: int, backend_model: str,
+                 tensors: tuple[FilledTensor | LentTensor, ...],
                  on_end: Callable[[Outcome], None]) -> None:
         self.request_id = request_id
         self.backend_model = backend_model
@@ -34,7 +35,8 @@ class Call:
             _log.exception('the receiver of request %d failed', self.request_id)
 
 
-def wire_shape(tensor: FilledTensor, signature: ModelSignature | None) -> tuple[int, ...]:
+def wire_shape(tensor: FilledTensor | LentTensor,
+               signature: ModelSignature | None) -> tuple[int, ...]:
     """Add the batch axis that a batching model wants and the encoder did not write."""
     if signature is None or signature.max_batch_size == 0:
         return tensor.shape

@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 import threading
 import time
 
+from vig_governor.backend.budget import RegionBudget
 from vig_governor.backend.shared_memory import KEY_PREFIX, SharedRegion
 
 _log = logging.getLogger('vig.backend')
@@ -60,8 +61,12 @@ class Segment:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether new memory would serve better: the server has forgotten this one."""
-        return (self._owner is not None and self.epoch != self._owner.epoch
+        """Whether new memory would serve better: forgotten by the server, or short of room."""
+        if self._owner is None:
+            return False
+        if self.knowledge is Knowledge.PRIVATE:
+            return self._owner.budget.has_room
+        return (self.epoch != self._owner.epoch
                 and self.knowledge in (Knowledge.SHARED, Knowledge.REFUSED))
 
 
@@ -77,11 +82,13 @@ class Registrar:
     :param register: ``(name, key, byte_size)``; bounded in time; raises Refused or Unreachable.
     :param unregister: ``(name)``; the same.
     :param endpoint: named in warnings.
+    :param budget: how many regions there may be; beyond it, memory is private.
     """
 
     def __init__(self, register: Callable[[str, str, int], None],
                  unregister: Callable[[str], None], *, endpoint: str,
-                 key_prefix: str = KEY_PREFIX) -> None:
+                 key_prefix: str = KEY_PREFIX, budget: RegionBudget | None = None) -> None:
+        self.budget = budget or RegionBudget()
         self._register = register
         self._unregister = unregister
         self._endpoint = endpoint
@@ -92,6 +99,7 @@ class Registrar:
         self._is_closed = False
         self._refused_in: int | None = None
         self._accepted_in: int | None = None
+        self._has_warned_of_budget = False
         self.epoch = 0
 
     def probe(self) -> None:
@@ -125,9 +133,13 @@ class Registrar:
         """Give memory to share, or private memory where sharing cannot work at present."""
         if self._is_closed or self._refused_in == self.epoch:
             return private_segment(byte_size)
+        if not self.budget.take():
+            self._warn_of_budget()
+            return Segment(byte_size, bytearray(byte_size), _owner=self)
         try:
             region = SharedRegion(byte_size, self._key_prefix)
         except OSError as error:
+            self.budget.give()
             self._warn(f'no shared memory of {byte_size} bytes on this host ({error})')
             return private_segment(byte_size)
         segment = Segment(region.byte_size, region.memory, region, Knowledge.NEW, self.epoch,
@@ -149,6 +161,7 @@ class Registrar:
             return
         if not self._submit(lambda: self._forget(segment)):
             segment.region.unlink()
+            self.budget.give()
 
     def start_epoch(self) -> None:
         """Take the server to have forgotten everything: a connection broke, a region is gone."""
@@ -225,6 +238,16 @@ class Registrar:
                 _log.debug('region %s stays registered at %s: %s', segment.region.name,
                            self._endpoint, error)
         segment.region.unlink()
+        self.budget.give()
+
+    def _warn_of_budget(self) -> None:
+        with self._lock:
+            is_news, self._has_warned_of_budget = not self._has_warned_of_budget, True
+        if is_news:
+            _log.warning('%s: %d shared-memory regions are registered, as many as backend.security'
+                         '.max_shm_regions allows; frames beyond them are copied through the '
+                         'connection, which costs more with every megabyte', self._endpoint,
+                         self.budget.most)
 
     def _warn(self, cause: str) -> None:
         with self._lock:

@@ -32,12 +32,20 @@ def round_to_pages(byte_size: int) -> int:
     return max(1, -(-byte_size // PAGE)) * PAGE
 
 
+def region_name(key_prefix: str = KEY_PREFIX) -> str:
+    """
+    Make a name that can be neither guessed nor met by accident.
+
+    :returns: the prefix without its slash, the process id and 96 random bits.
+    """
+    return f'{key_prefix.lstrip("/")}{os.getpid()}_{secrets.token_hex(12)}'
+
+
 class SharedRegion:
     """
     One committed, mapped and named piece of shared memory.
 
-    :ivar key: POSIX name, with process id and 96 random bits: it can be neither guessed nor met
-        by accident.
+    :ivar key: POSIX name.
     :ivar name: what the server calls the region.
     :ivar memory: the mapping; arrays may look into it for as long as they like.
     :raises OSError: no space or no permission; nothing is left behind.
@@ -45,8 +53,8 @@ class SharedRegion:
 
     def __init__(self, byte_size: int, key_prefix: str = KEY_PREFIX) -> None:
         self.byte_size = round_to_pages(byte_size)
-        self.key = f'{key_prefix}{os.getpid()}_{secrets.token_hex(12)}'
-        self.name = self.key.lstrip('/')
+        self.name = region_name(key_prefix)
+        self.key = f'/{self.name}'
         path = FOLDER + self.key
         file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         self._unlink: Callable[[], object] = weakref.finalize(self, _remove, path)

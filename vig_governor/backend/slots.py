@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vig_governor.backend.base import NoFreeSlot
+from vig_governor.backend.base import NoFreeSlot, ReferenceRefused
+from vig_governor.backend.references import LentRegion, References
 from vig_governor.backend.segments import Segment
 from vig_governor.datatypes import numpy_dtype
 
@@ -41,22 +42,38 @@ class FilledTensor:
     offset: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class LentTensor:
+    """One input in memory of its producer, ``byte_size`` bytes from ``offset`` on."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    region: LentRegion
+    offset: int
+    byte_size: int
+
+
 class Slot:
     """
     The inputs of one request; an ``InputSlot``.
 
     :param new_segment: gives memory of at least so many bytes.
     :param discard: takes memory back that this slot no longer uses.
+    :param references: knows the memory of producers; without it none is referred to.
     """
 
     def __init__(self, new_segment: Callable[[int], Segment],
-                 discard: Callable[[Segment], None]) -> None:
+                 discard: Callable[[Segment], None],
+                 references: References | None = None) -> None:
         self._new_segment = new_segment
         self._discard = discard
+        self._references = references
+        self._lent: list[LentRegion] = []
         self._segments: list[Segment] = []
         self._used = 0
         self._wanted = 0
-        self.tensors: dict[str, FilledTensor] = {}
+        self.tensors: dict[str, FilledTensor | LentTensor] = {}
 
     def begin(self) -> None:
         """Make ready for the next request: forget its predecessor, merge and renew memory."""
@@ -113,6 +130,22 @@ class Slot:
         array = np.empty(len(elements), object)
         array[:] = list(elements)
         self.tensors[name] = FilledTensor(name, 'BYTES', axes, array.reshape(axes))
+
+    def refer(self, name: str, shape: Sequence[int], datatype: str, region: str, offset: int,
+              byte_size: int) -> None:
+        """Add a tensor in memory of its producer; see ``InputSlot``."""
+        if self._references is None:
+            raise ReferenceRefused('this connection passes no references on')
+        lent = self._references.lend(region, offset, byte_size)
+        self._lent.append(lent)
+        self.tensors[name] = LentTensor(name, datatype, tuple(shape), lent, offset, byte_size)
+
+    def give_back(self) -> None:
+        """Say that nobody reads the producers' memory for this slot any more."""
+        lent, self._lent = self._lent, []
+        if self._references is not None:
+            for region in lent:
+                self._references.give_back(region)
 
     def _place(self, byte_size: int) -> tuple[Segment, int]:
         if self._segments:
@@ -182,8 +215,10 @@ class SlotPool:
         """Give a slot back; whether this pool had lent one to the request."""
         with self._lock:
             slot = self._taken.pop(request_id, None)
-            if slot is None:
-                return False
+        if slot is None:
+            return False
+        slot.give_back()
+        with self._lock:
             is_retired = self._is_retired
             if not is_retired:
                 self._free.append(slot)

@@ -11,14 +11,15 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, InputSlot,
-                                       ModelSignature, Outcome)
+                                       ModelSignature, Outcome, ReferenceRefused)
+from vig_governor.backend.budget import MAX_REGIONS
 from vig_governor.backend.calls import Call, outputs_of, wire_shape
 from vig_governor.backend.input_memory import InputMemory
 from vig_governor.backend.segments import Refused, Unreachable
 from vig_governor.backend.senders import may_wait_here, Senders
 from vig_governor.backend.shared_memory import KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of
-from vig_governor.backend.slots import FilledTensor, Slot
+from vig_governor.backend.slots import FilledTensor, LentTensor, Slot
 from vig_governor.backend.verdict import judge, Meaning, Verdict
 
 _log = logging.getLogger('vig.backend')
@@ -77,15 +78,19 @@ class TritonBackend:
     :param give_up_after_s: when an unanswered inference is reported as failed. This is *not* the
         inference timeout: the scheduler decides that, and a late answer is the proof that frees
         the credit, so this limit only keeps a lost request from being remembered for ever.
+    :param max_regions: shared-memory regions registered at once, ours and those of producers.
+    :param owners: user ids whose regions may be referred to; empty: that of this process.
     """
 
     def __init__(self, endpoint: str, *, give_up_after_s: float = GIVE_UP_AFTER_S,
-                 key_prefix: str = KEY_PREFIX) -> None:
+                 key_prefix: str = KEY_PREFIX, max_regions: int = MAX_REGIONS,
+                 owners: tuple[int, ...] = ()) -> None:
         self.endpoint = endpoint
         self._give_up_after_s = give_up_after_s
         self._client = triton.InferenceServerClient(endpoint, channel_args=list(_CHANNEL))
         self._memory = InputMemory(endpoint, self._register, self._unregister,
-                                   key_prefix=key_prefix)
+                                   key_prefix=key_prefix, max_regions=max_regions,
+                                   owners=owners)
         self._senders = Senders()
         self._signatures: dict[str, ModelSignature] = {}
         self._lock = threading.Lock()
@@ -164,7 +169,8 @@ class TritonBackend:
         """
         Prepare input memory; a stream that is open is opened anew.
 
-        :raises BackendUnavailable: ``shm`` and the server refuses it, or does not answer.
+        :raises BackendUnavailable: ``shm`` or ``refer``, and the server refuses shared memory or
+            does not answer.
         :raises ValueError: an unknown transport, or no slot.
         """
         self._memory.open(stream, slots, transport)
@@ -207,19 +213,23 @@ class TritonBackend:
 
     def _carry_out(self, call: Call) -> Outcome:
         where = f'model {call.backend_model!r} at {self.endpoint}'
+        lent = [(tensor.region, tensor.region.name) for tensor in call.tensors
+                if isinstance(tensor, LentTensor)]
         try:
             try:
                 return self._exchange(call, may_refer=True)
             except RegionForgotten:
                 # The server was restarted between two frames. It has run nothing, and the frame
-                # still lies in its slot: send it again, inline.
+                # still lies in its slot: send it again, inline, or by reference if it is lent.
+                for region, forgotten in lent:
+                    self._memory.references.renew(region, forgotten)
                 return self._exchange(call, may_refer=False)
         except InferenceServerException as error:
             verdict = _verdict(error)
             if verdict.meaning is not Meaning.ANSWERED:
                 self._memory.registrar.start_epoch()
             return Failed(f'{where}: {verdict.text}', is_over=verdict.is_over)
-        except ValueError as error:
+        except (ReferenceRefused, ValueError) as error:
             return Failed(f'{where}: not sent: {error}', is_over=True)
         except Exception as error:
             _log.exception('request %d failed on this side', call.request_id)
@@ -231,6 +241,10 @@ class TritonBackend:
         is_by_reference = False
         inputs = []
         for tensor in call.tensors:
+            if isinstance(tensor, LentTensor):
+                is_by_reference = True
+                inputs.append(_wire_reference(tensor, signature))
+                continue
             is_shared = (may_refer and tensor.segment is not None
                          and self._memory.registrar.may_refer_to(tensor.segment))
             is_by_reference |= is_shared
@@ -240,7 +254,7 @@ class TritonBackend:
                                         request_id=str(call.request_id),
                                         client_timeout=self._give_up_after_s)
         except InferenceServerException as error:
-            if is_by_reference and _verdict(error).meaning is Meaning.REGION_UNKNOWN:
+            if may_refer and is_by_reference and _verdict(error).meaning is Meaning.REGION_UNKNOWN:
                 self._memory.registrar.start_epoch()
                 raise RegionForgotten from None
             raise
@@ -278,6 +292,12 @@ def _wire_input(tensor: FilledTensor, signature: ModelSignature | None,
         wire.set_shared_memory(tensor.segment.region.name, tensor.array.nbytes, tensor.offset)
     else:
         wire.set_data_from_numpy(tensor.array.reshape(shape))
+    return wire
+
+
+def _wire_reference(tensor: LentTensor, signature: ModelSignature | None) -> triton.InferInput:
+    wire = triton.InferInput(tensor.name, wire_shape(tensor, signature), tensor.datatype)
+    wire.set_shared_memory(tensor.region.name, tensor.byte_size, tensor.offset)
     return wire
 
 

@@ -40,6 +40,7 @@ class BackendOptions:
     :ivar model_repository: the server's model folder, if it is visible here.
     :ivar is_strict: whether models and streams that no contract names are refused.
     :ivar shm_key_prefix: with its leading slash.
+    :ivar shm_owner_uids: whose regions may be referred to; empty: the node's own user's.
     """
 
     endpoint: str = '127.0.0.1:8001'
@@ -50,6 +51,7 @@ class BackendOptions:
     security: SecurityOptions = SecurityOptions()
     shm_key_prefix: str = '/vig_'
     max_shm_regions: int = 256
+    shm_owner_uids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,8 @@ def resolve_backend(backend: Backend, folder: str, findings: Findings, *,
         shm_key_prefix=(backend.security.shm_key_prefix if backend.security
                         else defaults.shm_key_prefix),
         max_shm_regions=(backend.security.max_shm_regions if backend.security
-                         else defaults.max_shm_regions))
+                         else defaults.max_shm_regions),
+        shm_owner_uids=tuple(backend.security.shm_owner_uids or ()) if backend.security else ())
 
 
 def check_endpoint(endpoint: str, at: Path, findings: Findings) -> None:

@@ -44,7 +44,12 @@ class Security(Block):
         description='every shared-memory key starts with it: a slash, then letters, digits or '
                     '_ . -; default /vig_')
     max_shm_regions: int = Field(
-        default=256, ge=1, le=4096, description='regions registered at once; default 256')
+        default=256, ge=1, le=4096, description='regions registered at once, those of producers '
+                                                'included; default 256')
+    shm_owner_uids: list[Annotated[int, Field(ge=0, le=4_294_967_294)]] | None = Field(
+        default=None, min_length=1, max_length=64,
+        description='user ids whose shared memory a TensorReference may name; default the user '
+                    'that runs the node')
     tls_cert: Annotated[Any, Unsupported('clients reach us through ROS')] = None
     tls_key: Annotated[Any, Unsupported('clients reach us through ROS')] = None
     client_ca: Annotated[Any, Unsupported('clients reach us through ROS')] = None
@@ -103,8 +108,8 @@ class InputBlock(Block):
     """How one message becomes the input tensor."""
 
     tensor: str = Field(min_length=1, description='the name of an input of the model')
-    encoder: str = Field(min_length=1, description='image, array, pointcloud, scan, text, raw '
-                                                   'or the name of an installed encoder')
+    encoder: str = Field(min_length=1, description='image, array, pointcloud, scan, text, raw, '
+                                                   'reference or the name of an installed encoder')
     size: Annotated[list[Annotated[int, Field(ge=1, le=16384)]],
                     Field(min_length=2, max_length=2)] | None = Field(
         default=None, description='[width, height] in pixels; omitted keeps that of the frame')

@@ -30,6 +30,7 @@ BUILT_IN = {
     'image': ('vig_governor.encoders.image', 'ImageEncoder'),
     'pointcloud': ('vig_governor.encoders.pointcloud', 'PointCloudEncoder'),
     'raw': ('vig_governor.encoders.raw', 'RawEncoder'),
+    'reference': ('vig_governor.encoders.reference', 'ReferenceEncoder'),
     'scan': ('vig_governor.encoders.array', 'ScanEncoder'),
     'text': ('vig_governor.encoders.raw', 'TextEncoder'),
 }

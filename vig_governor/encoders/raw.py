@@ -14,6 +14,7 @@ from vig_governor.backend.base import InputSlot, TensorSpec
 from vig_governor.datatypes import DTYPES
 from vig_governor.encoders.base import EncodeError, InputOptions
 from vig_governor.encoders.pixels import buffer_of
+from vig_governor.encoders.reference import REFERENCE_TYPE
 from vig_governor.encoders.shapes import check_open_axes, refuse_image_options, shape_for
 
 TEXT_TYPE = 'std_msgs/msg/String'
@@ -41,6 +42,9 @@ class RawEncoder:
         if message_type == TEXT_TYPE:
             raise EncodeError(f'encoder raw passes bytes, but {message_type} holds text; '
                               'set input.encoder: text')
+        if message_type == REFERENCE_TYPE:
+            raise EncodeError(f'encoder raw passes bytes, but {message_type} only says where they '
+                              'are; set input.encoder: reference')
         if spec.datatype == 'BYTES':
             _check_single_element(spec)
         elif spec.datatype in DTYPES:
