@@ -10,10 +10,14 @@ Rules:
 
 The two schedules, with and without the candidate, are compared arrival by arrival and only until
 they coincide again: what comes later cannot tell them apart.
+
+Where models must not run together, or slow each other, ``corun`` judges by the same rules.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from vig_core.units import text_ms
 
 
 @dataclass(slots=True)
@@ -23,6 +27,7 @@ class Reservation:
 
     :ivar is_moving: overdue; its arrival and deadline move with the clock.
     :ivar changes_at_ns: when its forecast says something else.
+    :ivar beside: what it may not run beside and what slows it, where anything does.
     """
 
     stream: str
@@ -31,6 +36,22 @@ class Reservation:
     deadline_ns: int
     is_moving: bool
     changes_at_ns: int
+    beside: 'Beside | None' = None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """
+    What a reservation has to do with what runs at the same time; read by ``corun``.
+
+    :ivar runs: backend model and conservative runtime alone of each usable variant.
+    :ivar budget_ns: from arrival to deadline; ``None`` for a frame that is there and waits.
+    """
+
+    model: str
+    banned: frozenset[str]
+    runs: tuple[tuple[str, int], ...]
+    budget_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +66,14 @@ class Veto:
     victim: Reservation
     late_ns: int
     until_ns: int
+
+    def sentence(self, now_ns: int, planned_ns: int) -> str:
+        """Say why a job that needs ``planned_ns`` is held, with the numbers that decided."""
+        victim = self.victim
+        is_there = victim.beside is not None and victim.beside.budget_ns is None
+        when = 'waits' if is_there else f'is expected in {text_ms(victim.arrival_ns - now_ns)}'
+        return (f'{victim.stream} {when}, needs {text_ms(victim.planned_ns)} and would be '
+                f'{text_ms(self.late_ns)} late; this job needs {text_ms(planned_ns)}')
 
 
 def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned_ns: int,

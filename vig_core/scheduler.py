@@ -314,12 +314,9 @@ class Scheduler:
         if veto is not None and held.choice is not None and not request.is_deferred:
             request.is_deferred = True
             self._ledger.of(request).deferred += 1
-            victim = veto.victim
             self._roster.actions.append(Defer(
-                request.request_id, veto.until_ns, victim.stream,
-                f'{victim.stream} is expected in {text_ms(victim.arrival_ns - now_ns)}, needs '
-                f'{text_ms(victim.planned_ns)} and would be {text_ms(veto.late_ns)} late; this '
-                f'job needs {text_ms(held.choice.planned_ns)}'))
+                request.request_id, veto.until_ns, veto.victim.stream,
+                veto.sentence(now_ns, held.choice.planned_ns)))
         elif wait is not None and not request.is_waiting_for_fresher:
             request.is_waiting_for_fresher = True
             self._roster.actions.append(Defer(

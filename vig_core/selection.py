@@ -7,16 +7,17 @@ The first that passes starts; one that is held back does not hold back a shorter
 unless that one would prolong its ban.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vig_core import corun
 from vig_core.actions import OverloadState
 from vig_core.contract import Criticality, QueuePolicy
 from vig_core.estimate import RuntimeBook
 from vig_core.guards import Guard, Guards
 from vig_core.interference import added_ns
 from vig_core.ledger import Ledger
-from vig_core.lookahead import Reservation, Veto, veto
+from vig_core.lookahead import Beside, Reservation, Veto, veto
 from vig_core.model import Model, System, Variant
 from vig_core.patience import Wait, wait_for_successor
 from vig_core.request import Request
@@ -68,6 +69,8 @@ class Selector:
             name: frozenset(other for pair in system.no_corun if name in pair
                             for other in pair - {name} or {name})
             for name in system.models}
+        self._is_coupled = bool(system.no_corun or system.interference_ns) and (
+            system.slots > 1 or system.pipelining_depth > 0)
 
     def select(self, candidates: Iterable[Request], *, now_ns: int, overload: OverloadState,
                is_guarding: bool) -> Selection:
@@ -83,7 +86,7 @@ class Selector:
         running_models = {request.model.name for request in running}
         running_variants = [request.variant.backend_model for request in running
                             if request.variant is not None]
-        waiting_for_an_end: list[Model] = []
+        waiting_for_an_end: list[Request] = []
         arrivals: list[tuple[int, int, Guard]] | None = None if is_guarding else []
 
         def plan_ns(variant: Variant) -> int:
@@ -97,7 +100,7 @@ class Selector:
             model = request.model
             if running_models and not running_models.isdisjoint(self._banned[model.name]):
                 found.held.append(Held(request, None, None))
-                waiting_for_an_end.append(model)
+                waiting_for_an_end.append(request)
                 continue
             if waiting_for_an_end and self._is_prolonging(model, waiting_for_an_end):
                 found.held.append(Held(request, None, None))
@@ -114,8 +117,10 @@ class Selector:
             if model.criticality is not Criticality.PROTECTED:
                 if arrivals is None:
                     arrivals = self._guards.in_arrival_order(now_ns)
-                stopper = veto(self._reservations(arrivals, model.criticality, now_ns), free_at_ns,
-                               choice.planned_ns, now_ns, self._slots.overruns_at_ns())
+                stopper = (self._veto_beside(request, choice, waiting_for_an_end, arrivals, now_ns)
+                           if self._is_coupled else veto(
+                    self._reservations(arrivals, model.criticality, now_ns), free_at_ns,
+                    choice.planned_ns, now_ns, self._slots.overruns_at_ns()))
             if stopper is None:
                 found.start, found.choice = request, choice
                 return found
@@ -139,7 +144,7 @@ class Selector:
                                   free_at_ns=free_at_ns, forecast=account.forecast,
                                   monitor=account.monitor)
 
-    def _is_prolonging(self, model: Model, ahead: Iterable[Model]) -> bool:
+    def _is_prolonging(self, model: Model, ahead: Iterable[Request]) -> bool:
         """
         Whether a run of ``model`` would prolong the ban on one of those that go before it.
 
@@ -147,10 +152,42 @@ class Selector:
         within a class of a miss-aware system, where who goes first changes with time alone.
         """
         unproven = {claim.request.model.name for claim in self._slots if claim.is_quarantined}
-        return any(model.name in self._banned[first.name]
-                   and unproven.isdisjoint(self._banned[first.name])
-                   and (first.criticality < model.criticality or not self._system.is_miss_aware)
+        return any(model.name in self._banned[first.model.name]
+                   and unproven.isdisjoint(self._banned[first.model.name])
+                   and (first.model.criticality < model.criticality
+                        or not self._system.is_miss_aware)
                    for first in ahead)
+
+    def _veto_beside(self, request: Request, choice: Choice, held: Sequence[Request],
+                     arrivals: Iterable[tuple[int, int, Guard]], now_ns: int) -> Veto | None:
+        """
+        Ask the look-ahead where what runs at the same time concerns each other.
+
+        :param held: those before this one that wait for the end of a ban.
+        """
+        clock = corun.Clockwork(now_ns)
+        schedule = corun.Schedule.of(self._slots, clock)
+        begins_ns, is_moving = schedule.free_at[0]
+        candidate = corun.Tenant(request.model.name, choice.variant.backend_model, 0,
+                                 (begins_ns + choice.planned_ns, is_moving))
+        below = request.model.criticality
+        waiting = [each for each in held if each.model.criticality < below]
+        streams = {each.stream for each in waiting}
+        reservations = [self._reserve_waiting(each) for each in waiting]
+        reservations += (each for each in self._reservations(arrivals, below, now_ns)
+                         if each.stream not in streams)
+        return corun.veto(reservations, schedule, candidate, clock, self._system.interference_ns)
+
+    def _reserve_waiting(self, request: Request) -> Reservation:
+        runs = self._runs(request.model)
+        return Reservation(
+            request.stream, request.arrived_at_ns, min(planned_ns for _, planned_ns in runs),
+            request.deadline_at_ns, False, corun.NEVER,
+            Beside(request.model.name, self._banned[request.model.name], runs, None))
+
+    def _runs(self, model: Model) -> tuple[tuple[str, int], ...]:
+        return tuple((variant.backend_model, self._runtimes.plan_ns(variant))
+                     for variant in self._selectors[model.name].variants)
 
     def _reservations(self, arrivals: Iterable[tuple[int, int, Guard]], below: Criticality,
                       now_ns: int) -> Iterator[Reservation]:
@@ -171,7 +208,10 @@ class Selector:
             yield Reservation(
                 guard.stream, expected.arrival_ns, planned_ns,
                 expected.arrival_ns + max(expected.budget_ns, planned_ns),
-                expected.is_overdue, expected.changes_at_ns)
+                expected.is_overdue, expected.changes_at_ns,
+                Beside(guard.model.name, self._banned[guard.model.name],
+                       self._runs(guard.model), expected.budget_ns)
+                if self._is_coupled else None)
 
     @staticmethod
     def _recheck_ns(selector: VariantSelector, request: Request, start_ns: int,

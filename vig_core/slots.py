@@ -89,6 +89,17 @@ class SlotTable:
                 *(self._dry_at_ns(claims, now_ns) for slot, claims
                   in enumerate(self._claims) if slot != best and not _is_quarantined(claims))]
 
+    def in_order_of_dispatch(self, now_ns: int) -> tuple[list[list[Claim]], list[list[Claim]]]:
+        """
+        List the claims of each slot, in the order of ``next_free_ns``, first to run first.
+
+        :returns: those of the slots that can take something, and those of the quarantined ones.
+        """
+        best = self._best(now_ns)
+        rest = [claims for slot, claims in enumerate(self._claims) if slot != best]
+        return ([self._claims[best], *(each for each in rest if not _is_quarantined(each))],
+                [each for each in rest if _is_quarantined(each)])
+
     def earliest_start_ns(self, now_ns: int) -> int:
         """
         Say when the next dispatch can begin at best; now where nobody knows.

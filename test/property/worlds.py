@@ -104,8 +104,18 @@ def awaited_systems(draw):
                 2 * NS_PER_MS, draw(_ms(4, 12, 17, 30))), 1.0),
                 Variant('small', f'{name}1', RuntimeProfile(
                     NS_PER_MS, draw(_ms(2, 3))), 0.5))[:draw(st.integers(1, 2))])
-    return System(models=made, slots=draw(st.sampled_from([1, 1, 2])),
-                  pipelining_depth=draw(st.sampled_from([0, 0, 1])), margin_percent=100)
+    names = sorted(made)
+    backends = [each.backend_model for model in made.values() for each in model.variants]
+    bans = interference = ()
+    if draw(st.booleans()):
+        bans = draw(st.lists(st.lists(st.sampled_from(names), min_size=1, max_size=2), max_size=3))
+        interference = draw(st.lists(st.tuples(
+            st.sampled_from(backends), st.sampled_from(backends), _ms(1, 3, 7)), max_size=3))
+    return System(models=made, slots=draw(st.sampled_from([1, 1, 2, 3])),
+                  pipelining_depth=draw(st.sampled_from([0, 0, 1, 2])), margin_percent=100,
+                  no_corun=frozenset(map(frozenset, bans)),
+                  interference_ns={(victim, other): added for victim, other, added
+                                   in interference})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,141 @@
+"""Stage C where what runs at the same time concerns each other: bans and interference."""
+
+from hypothesis import given, settings, strategies as st
+import pytest
+from vig_core import lookahead
+from vig_core.corun import Clockwork, NEVER, Schedule, Tenant, veto
+from vig_core.lookahead import Beside, Reservation
+
+
+def place(arrival, planned, deadline, name='cam', banned=(), moving=False, changes=10_000):
+    """A reservation in plain numbers; its backend model carries its name."""
+    return Reservation(name, arrival, planned, deadline, moving, changes, Beside(
+        name, frozenset(banned), ((name, planned),), deadline - arrival))
+
+
+def judge(reservations, free, planned, *, now=0, running=(), interference=None, name='llm'):
+    """Ask for a candidate ``llm`` that starts when the first slot is free."""
+    free_at = [(max(now, end), end <= now) for end in free]
+    tenants = [Tenant(who, who, slot, free_at[slot] if slot >= 0 else (NEVER, False))
+               for who, slot in running]
+    candidate = Tenant(name, name, 0, (free_at[0][0] + planned, free_at[0][1]))
+    return veto(iter(reservations), Schedule(free_at, tenants), candidate, Clockwork(now),
+                interference or {})
+
+
+@pytest.mark.parametrize('planned, late', [(40, None), (41, 1), (90, 50)])
+def test_a_banned_candidate_may_end_where_the_frame_still_meets_its_deadline(planned, late):
+    found = judge([place(100, 30, 160, banned=['llm'])], [90, 90], planned, now=90)
+    assert (None if found is None else found.late_ns) == late
+
+
+def test_a_candidate_that_is_not_banned_leaves_the_other_slot_to_the_frame():
+    assert judge([place(100, 30, 131, banned=['llm'])], [90, 90], 500, name='job') is None
+
+
+def test_behind_the_end_of_a_running_ban_nothing_is_the_candidates_fault():
+    frame = place(100, 30, 160, banned=['llm'])
+    assert judge([frame], [90, 300], 500, running=[('llm', 1)], name='job') is None
+    assert judge([frame], [90, 130], 30, running=[('llm', 1)], name='job') is None
+
+
+def test_a_frame_behind_an_unproven_end_holds_nothing_back_and_takes_no_slot():
+    frame, other = place(100, 30, 131, banned=['llm']), place(110, 30, 141, 'front')
+    running = [('llm', -1)]
+    assert judge([frame], [90], 500, running=running, name='job') is None
+    found = judge([frame, other], [90], 500, running=running, name='job')
+    assert (found.victim, found.late_ns) == (other, 590 + 30 - 141)
+
+
+def test_two_frames_that_must_not_run_together_are_reserved_one_after_the_other():
+    frames = [place(100, 30, 130), place(100, 30, 165, 'front', banned=['cam'])]
+    assert judge(frames, [90, 90], 10, now=90, name='job') is None
+    assert judge(frames, [90, 90], 15, now=90, name='job') is None
+    assert judge(frames, [90], 15, now=90, name='job').victim.stream == 'cam'
+    late = [place(100, 30, 130), place(100, 30, 160, 'front', banned=['cam', 'job'])]
+    assert judge(late, [90, 90], 30, now=90, name='job') is None
+    assert judge(late, [90, 90], 41, now=90, name='job').late_ns == 1
+
+
+def test_a_frame_that_waits_for_a_ban_keeps_nobody_from_the_slot_until_then():
+    """Both cameras wait for the end at 200; the second slot belongs to the front until then."""
+    frames = [place(100, 30, 130, 'a', banned=['llm']), place(101, 30, 131, 'b', banned=['llm']),
+              place(110, 30, 140, 'front')]
+    found = judge(frames, [90, 200], 30, now=90, running=[('llm', 1)], name='job')
+    assert (found.victim.stream, found.late_ns) == ('front', 10)
+
+
+@pytest.mark.parametrize('added, late', [(0, None), (30, None), (31, 1)])
+def test_a_frame_beside_the_candidate_takes_longer_by_the_measured_interference(added, late):
+    found = judge([place(100, 30, 160)], [90, 90], 50, now=90,
+                  interference={('cam', 'llm'): added, ('llm', 'cam'): 500})
+    assert (None if found is None else found.late_ns) == late
+
+
+def test_interference_counts_only_while_the_other_still_runs():
+    slow = {('cam', 'llm'): 100}
+    assert judge([place(100, 30, 135)], [90, 90], 10, now=90, interference=slow) is None
+    assert judge([place(100, 30, 135)], [90, 90], 11, now=90, interference=slow).late_ns == 95
+
+
+def test_the_verdict_of_a_pair_of_instants_flips_when_the_moving_one_passes():
+    clock = Clockwork(100)
+    assert not clock.is_later((100, True), (107, False))
+    assert clock.until_ns == 108
+    assert clock.is_later((105, False), (100, True))
+    assert clock.until_ns == 105
+    assert clock.is_later((120, True), (107, False))
+    assert clock.is_later((120, False), (110, False))
+    assert clock.until_ns == 105
+
+
+small = st.integers(0, 40)
+reserved = st.lists(st.tuples(small, st.integers(1, 15), st.integers(0, 25)), max_size=7)
+names = st.sampled_from(['a', 'b', 'c', 'llm', 'run'])
+worlds = st.fixed_dictionaries({
+    'free': st.lists(small, min_size=1, max_size=3), 'raw': reserved,
+    'who': st.lists(names, min_size=7, max_size=7), 'planned': st.integers(1, 60),
+    'bans': st.lists(st.frozensets(names, min_size=1, max_size=2), max_size=3),
+    'interference': st.dictionaries(st.tuples(names, names), st.integers(1, 9), max_size=3)})
+
+
+def reservations_of(world):
+    """All reservations of a drawn world, in arrival order."""
+    return [place(arrival, runtime, arrival + runtime + slack, name, banned={
+        other for pair in world['bans'] if name in pair for other in pair - {name} or {name}})
+        for (arrival, runtime, slack), name in zip(sorted(world['raw']), world['who'])]
+
+
+@settings(max_examples=200)
+@given(worlds)
+def test_where_nothing_is_coupled_it_says_what_the_plain_lookahead_says(world):
+    reservations = reservations_of({**world, 'bans': []})
+    free = [min(world['free']), *sorted(world['free'])[1:]]
+    found = judge(reservations, free, world['planned'])
+    plain = lookahead.veto(iter(reservations), free, world['planned'], 0)
+    assert (found is None) == (plain is None)
+    assert found is None or (found.victim, found.late_ns) == (plain.victim, plain.late_ns)
+
+
+def verdict_of(world, now):
+    """Victim and lateness in a drawn world at an instant."""
+    free = [max(now, end) for end in world['free']]
+    order = [free.index(min(free)), *(slot for slot in range(len(free))
+                                      if slot != free.index(min(free)))]
+    found = judge(reservations_of(world), [world['free'][slot] for slot in order],
+                  world['planned'], now=now, interference=world['interference'],
+                  running=[('run', number) for number in range(len(order))])
+    return found
+
+
+@settings(max_examples=200)
+@given(worlds)
+def test_no_verdict_changes_before_the_instant_that_a_veto_names(world):
+    """Up to the first arrival, time alone moves the candidate and what overruns."""
+    last = min((arrival for arrival, _, _ in world['raw']), default=0)
+    first = verdict_of(world, 0)
+    for now in range(1, last + 1):
+        if first is None or now >= first.until_ns:
+            break
+        again = verdict_of(world, now)
+        assert again is not None

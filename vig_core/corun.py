@@ -1,0 +1,200 @@
+"""
+Stage C where what runs at the same time concerns each other: ``no_corun`` and interference.
+
+The rules of ``lookahead`` and, for what is reserved:
+
+- An expected frame begins after the end of all that it must not run beside: executions, the
+  candidate, frames reserved before it. Behind one whose end nobody proved it never begins.
+- It takes longer by the worst measured interference of what still runs when it begins.
+- A frame that is there and waits for the end of such a ban holds a place like an expected one.
+- Whatever waits for the end of a ban takes the slot that ends then. Where that one is taken, it
+  occupies none: the time until then belongs to others.
+
+Some instants move with the clock: the end of a candidate that starts now, of an execution that
+overruns, the arrival of a frame that is overdue. Whenever a moving one is compared with one
+that stands still, the comparison notes when its answer flips; the earliest such instant is when
+the verdict can change, and nothing before it can.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from vig_core.lookahead import Beside, Reservation, Veto
+from vig_core.slots import Claim, SlotTable
+
+NEVER = 1 << 62
+
+Instant = tuple[int, bool]
+"""Nanoseconds, and whether it moves with the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """
+    What runs, or will.
+
+    :ivar slot: its place in the list of slots; -1 on one that waits for a proof of an end.
+    :ivar ends_at: as far as is known; ``NEVER`` where only a proof can tell.
+    """
+
+    model: str
+    backend_model: str
+    slot: int
+    ends_at: Instant
+
+
+class Clockwork:
+    """
+    Compares instants now, and knows when the first of the answers changes.
+
+    :ivar until_ns: the earliest instant at which any comparison so far comes out differently.
+    """
+
+    def __init__(self, now_ns: int) -> None:
+        """Begin with nothing compared."""
+        self.now_ns = now_ns
+        self.until_ns = NEVER
+
+    def note(self, at_ns: int) -> None:
+        """Take an instant at which something known begins to move, or is replaced."""
+        if self.now_ns < at_ns < self.until_ns:
+            self.until_ns = at_ns
+
+    def is_later(self, one: Instant, other: Instant) -> bool:
+        """Whether one instant lies after another."""
+        is_later = one[0] > other[0]
+        if one[1] is not other[1] and is_later is not one[1]:
+            self.note(self.now_ns + abs(one[0] - other[0]) + (0 if is_later else 1))
+        return is_later
+
+    def later(self, one: Instant, other: Instant) -> Instant:
+        """Give the later of two instants."""
+        return one if self.is_later(one, other) else other
+
+
+@dataclass(slots=True)
+class Schedule:
+    """
+    When each slot is free and what runs until when; grows as frames are reserved.
+
+    :ivar free_at: in the order of the slots that can take something, the candidate's first.
+    """
+
+    free_at: list[Instant]
+    tenants: list[Tenant]
+
+    @classmethod
+    def of(cls, slots: SlotTable, clock: Clockwork) -> 'Schedule':
+        """Predict from what runs, conservatively."""
+        schedule = cls([], [])
+        open_slots, quarantined = slots.in_order_of_dispatch(clock.now_ns)
+        for slot, claims in enumerate(open_slots):
+            schedule.free_at.append(schedule._add(claims, slot, clock))
+        for claims in quarantined:
+            schedule._add(claims, -1, clock)
+        return schedule
+
+    def _add(self, claims: Sequence[Claim], slot: int, clock: Clockwork) -> Instant:
+        end = (clock.now_ns, True)
+        for claim in claims:
+            if claim.is_quarantined:
+                end = (NEVER, False)
+            elif claim is not claims[0]:
+                end = (min(NEVER, end[0] + claim.planned_ns), end[1])
+            elif claim.begins_at_ns + claim.planned_ns > clock.now_ns:
+                end = (claim.begins_at_ns + claim.planned_ns, False)
+                clock.note(end[0])
+            variant = claim.request.variant
+            assert variant is not None
+            self.tenants.append(Tenant(
+                claim.request.model.name, variant.backend_model, slot, end))
+        return end
+
+    def beside(self, candidate: Tenant) -> 'Schedule':
+        """Copy it with a candidate on its first slot."""
+        return Schedule([candidate.ends_at, *self.free_at[1:]], [*self.tenants, candidate])
+
+    def serve(self, reservation: Reservation, beside: Beside, clock: Clockwork,
+              interference_ns: Mapping[tuple[str, str], int]) -> tuple[Instant, int]:
+        """Reserve a place; returns when the frame is finished and how long it takes."""
+        slot = 0
+        for other in range(1, len(self.free_at)):
+            if clock.is_later(self.free_at[slot], self.free_at[other]):
+                slot = other
+        arrival = (reservation.arrival_ns, reservation.is_moving)
+        start = clock.later(self.free_at[slot], arrival)
+        holder = None
+        for tenant in self.tenants:
+            if tenant.model in beside.banned and clock.is_later(tenant.ends_at, start):
+                holder, start = tenant, tenant.ends_at
+        if start[0] >= NEVER:
+            return start, reservation.planned_ns
+        planned_ns, backend_model = self._fastest(beside, start, clock, interference_ns)
+        finish = (start[0] + planned_ns, start[1])
+        if holder is not None:
+            slot = (holder.slot if holder.slot >= 0
+                    and self.free_at[holder.slot] == holder.ends_at else -1)
+        if slot >= 0:
+            self.free_at[slot] = finish
+        self.tenants.append(Tenant(beside.model, backend_model, slot, finish))
+        return finish, planned_ns
+
+    def _fastest(self, beside: Beside, start: Instant, clock: Clockwork,
+                 interference_ns: Mapping[tuple[str, str], int]) -> tuple[int, str]:
+        """Find the fastest variant beside what still runs at ``start``."""
+        best_ns, best = NEVER, ''
+        for backend_model, planned_ns in beside.runs:
+            added_ns = 0
+            for tenant in self.tenants:
+                more_ns = interference_ns.get((backend_model, tenant.backend_model), 0)
+                if more_ns > added_ns and clock.is_later(tenant.ends_at, start):
+                    added_ns = more_ns
+            if planned_ns + added_ns < best_ns:
+                best_ns, best = planned_ns + added_ns, backend_model
+        return best_ns, best
+
+
+def veto(reservations: Iterable[Reservation], schedule: Schedule, candidate: Tenant,
+         clock: Clockwork, interference_ns: Mapping[tuple[str, str], int]) -> Veto | None:
+    """
+    Judge a candidate that would start on the first slot.
+
+    :param reservations: of strictly higher classes, in arrival order; read only as far as
+        needed.
+    :param schedule: without the candidate; this call uses it up.
+    :param candidate: until when it would run.
+    """
+    with_it = schedule.beside(candidate)
+    apart_until_ns = candidate.ends_at[0]
+    expected = iter(reservations)
+    for reservation in expected:
+        arrival_ns, beside = reservation.arrival_ns, reservation.beside
+        assert beside is not None
+        if apart_until_ns <= arrival_ns and _is_same_from(
+                arrival_ns, schedule.free_at, with_it.free_at):
+            return None
+        alone, alone_ns = schedule.serve(reservation, beside, clock, interference_ns)
+        finish, _ = with_it.serve(reservation, beside, clock, interference_ns)
+        deadline = (reservation.deadline_ns if beside.budget_ns is None
+                    else arrival_ns + max(beside.budget_ns, alone_ns), reservation.is_moving)
+        clock.note(reservation.changes_at_ns)
+        if alone != finish:
+            apart_until_ns = max(apart_until_ns, alone[0], finish[0])
+        if not clock.is_later(alone, deadline) and clock.is_later(finish, deadline):
+            _note_order(expected, clock)
+            return Veto(reservation, finish[0] - deadline[0], clock.until_ns)
+    return None
+
+
+def _note_order(following: Iterable[Reservation], clock: Clockwork) -> None:
+    """Note when the first that is not due yet may go before those that are overdue."""
+    for reservation in following:
+        if not reservation.is_moving and reservation.arrival_ns >= clock.now_ns:
+            clock.note(max(reservation.arrival_ns, clock.now_ns + 1))
+            return
+
+
+def _is_same_from(at_ns: int, one: Sequence[Instant], other: Sequence[Instant]) -> bool:
+    """Whether two lists of free slots are the same for what arrives from an instant on."""
+    return (sorted(max(free_ns, at_ns) for free_ns, _ in one)
+            == sorted(max(free_ns, at_ns) for free_ns, _ in other))
