@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from vig_core.coverage import CycleMonitor
 from vig_core.estimate import RuntimeBook
-from vig_core.forecast import ArrivalForecast
+from vig_core.forecast import ArrivalForecast, NEVER_ALIVE_NS
 from vig_core.model import Model, System
 from vig_core.overload import OverloadController
 from vig_core.request import Reason, Request
@@ -27,13 +27,16 @@ class StreamLedger:
     """
     What is counted for one stream.
 
-    :ivar forecast: that of its guard; a stopped stream's cycles are no evidence of overload.
+    :ivar forecast: that of its guard, which streams of one ``latest`` model share.
+    :ivar alive_until_ns: as its own last arrival has it; cycles of a stopped stream are no
+        evidence of overload.
     """
 
     stream: str
     model: Model
     monitor: CycleMonitor | None
     forecast: ArrivalForecast | None = None
+    alive_until_ns: int = NEVER_ALIVE_NS
     received: int = 0
     waiting: int = 0
     running: int = 0
@@ -109,6 +112,11 @@ class Ledger:
             self._next_cycle_ns = self._first_cycle_ns()
         return account
 
+    def expect_nothing(self) -> None:
+        """Take every stream as stopped until its next arrival."""
+        for account in self:
+            account.alive_until_ns = NEVER_ALIVE_NS
+
     def model_of(self, stream: str) -> str | None:
         """Name the model that a stream belongs to; ``None`` for an unknown stream."""
         account = self._streams.get(stream)
@@ -138,8 +146,8 @@ class Ledger:
         self._next_cycle_ns = first_ns
 
     def _settle_one(self, account: StreamLedger, monitor: CycleMonitor, now_ns: int) -> None:
-        if account.model.is_guarded and account.forecast is not None:
-            good, bad = monitor.judge_before(min(now_ns, account.forecast.alive_until_ns + 1))
+        if account.model.is_guarded:
+            good, bad = monitor.judge_before(min(now_ns, account.alive_until_ns + 1))
             self._overload.note(now_ns, good=good, bad=bad)
         monitor.judge_before(now_ns)
 

@@ -149,6 +149,12 @@ class System:
     max_inflight_bytes: int = 512 * 1024 * 1024
     is_miss_aware: bool = False
 
+    @property
+    def slowest_guarded_cycle_ns(self) -> int:
+        """Longest distance of the instants at which a guarded stream is judged; 0 without any."""
+        return max((model.contract.cycle_ns or 0 for model in self.models.values()
+                    if model.is_guarded), default=0)
+
     def __post_init__(self) -> None:
         """Refuse a system without slots and bans that name nothing."""
         if self.slots < 1:

@@ -6,6 +6,8 @@ Rules:
 - Evidence: outcomes of guarded streams over a sliding window: consumer cycles and delivered
   requests count as good or bad; a bad one is an uncovered cycle, a missed deadline or one that
   was given up, a stale drop, an obsolete completion.
+- The window is the last 2 s. Where these hold fewer than 20 outcomes it reaches back to the last
+  20, but no further than 20 cycles of the slowest guarded stream (adr/0010).
 - One step at a time, each state held for a minimum dwell, with separate entry and exit levels.
 - Judged on a fixed grid of instants, so that being asked more often changes nothing.
 """
@@ -30,8 +32,13 @@ STATES = tuple(OverloadState)
 class OverloadController:
     """The present state and the evidence for it."""
 
-    def __init__(self, origin_ns: int) -> None:
-        """Begin in ``normal`` with no evidence."""
+    def __init__(self, origin_ns: int, slowest_cycle_ns: int = 0) -> None:
+        """
+        Begin in ``normal`` with no evidence.
+
+        :param slowest_cycle_ns: of all guarded streams.
+        """
+        self._horizon_ns = max(WINDOW_NS, MIN_EVIDENCE * slowest_cycle_ns)
         self._level = 0
         self._since_ns = origin_ns - MIN_DWELL_NS
         self._next_grid_ns = origin_ns + GRID_NS
@@ -78,10 +85,7 @@ class OverloadController:
         return [] if report is None else [report]
 
     def _judge(self, at_ns: int, may_climb: bool) -> ReportOverload | None:
-        while self._evidence and self._evidence[0][0] <= at_ns - WINDOW_NS:
-            _, good, bad = self._evidence.popleft()
-            self._good -= good
-            self._bad -= bad
+        self._forget(at_ns)
         if at_ns - self._since_ns < MIN_DWELL_NS:
             return None
         total = self._good + self._bad
@@ -99,4 +103,19 @@ class OverloadController:
         self._since_ns = at_ns
         return ReportOverload(before, self.state,
                               f'{share} permille of {total} guarded outcomes in the last '
-                              f'{WINDOW_NS // NS_PER_MS} ms were bad')
+                              f'{self._reach_ns(at_ns) // NS_PER_MS} ms were bad')
+
+    def _forget(self, at_ns: int) -> None:
+        evidence = self._evidence
+        while evidence and evidence[0][0] <= at_ns - WINDOW_NS:
+            then_ns, good, bad = evidence[0]
+            if (then_ns > at_ns - self._horizon_ns
+                    and self._good + self._bad - good - bad < MIN_EVIDENCE):
+                return
+            evidence.popleft()
+            self._good -= good
+            self._bad -= bad
+
+    def _reach_ns(self, at_ns: int) -> int:
+        """How far back the evidence reaches."""
+        return max(WINDOW_NS, at_ns - self._evidence[0][0]) if self._evidence else WINDOW_NS

@@ -53,7 +53,7 @@ class Scheduler:
                                for name, model in system.models.items()}
         self._runtimes = RuntimeBook(system)
         self._guards = Guards()
-        self._overload = OverloadController(origin_ns)
+        self._overload = OverloadController(origin_ns, system.slowest_guarded_cycle_ns)
         self._ledger = Ledger(system, self._overload, origin_ns)
         self._roster = Roster(system, self._ledger, origin_ns)
         self._selector = Selector(system, self._roster.slots, self._runtimes, self._variants,
@@ -163,6 +163,7 @@ class Scheduler:
         queue = self._roster.queues[model.name]
         if event.stamp is not Stamp.INVALID and model.is_guarded:
             account.forecast = self._guards.note(request, queue.supersession_key(request.key))
+            account.alive_until_ns = account.forecast.alive_until_ns
         refused = refusal(
             event, model, overload=self._overload.state, is_draining=self._is_draining,
             has_variant=bool(self._variants[model.name].variants),
@@ -235,6 +236,7 @@ class Scheduler:
         for queue in self._roster.queues.values():
             queue.forget_dispatched()
         self._guards.forget()
+        self._ledger.expect_nothing()
 
     def _on_drain_started(self, event: DrainStarted) -> None:
         self._is_draining = True

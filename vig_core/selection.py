@@ -105,13 +105,13 @@ class Selector:
             if waiting_for_an_end and self._is_prolonging(model, waiting_for_an_end):
                 found.held.append(Held(request, None, None))
                 continue
-            selector = self._selectors[model.name]
-            choice = selector.resolve(start_ns=free_at_ns[0], deadline_ns=request.deadline_at_ns,
-                                      overload=overload, plan_ns=plan_ns)
+            choice = self._selectors[model.name].resolve(
+                start_ns=free_at_ns[0], deadline_ns=request.deadline_at_ns, overload=overload,
+                plan_ns=plan_ns)
             wait = self._wait(request, choice, free_at_ns, now_ns) if is_guarding else None
             if wait is not None:
                 found.held.append(Held(request, choice, None, wait, self._recheck_ns(
-                    selector, request, free_at_ns[0], plan_ns)))
+                    request, free_at_ns[0], now_ns, overload, plan_ns)))
                 continue
             stopper = None
             if model.criticality is not Criticality.PROTECTED:
@@ -125,7 +125,7 @@ class Selector:
                 found.start, found.choice = request, choice
                 return found
             found.held.append(Held(request, choice, stopper, None, self._recheck_ns(
-                selector, request, free_at_ns[0], plan_ns)))
+                request, free_at_ns[0], now_ns, overload, plan_ns)))
         return found
 
     def _wait(self, request: Request, choice: Choice, free_at_ns: list[int],
@@ -213,12 +213,16 @@ class Selector:
                        self._runs(guard.model), expected.budget_ns)
                 if self._is_coupled else None)
 
-    @staticmethod
-    def _recheck_ns(selector: VariantSelector, request: Request, start_ns: int,
+    def _recheck_ns(self, request: Request, start_ns: int, now_ns: int, overload: OverloadState,
                     plan_ns: Callable[[Variant], int]) -> int | None:
-        """First later instant at which another variant would be chosen for this candidate."""
-        if len(selector.variants) == 1:
+        """
+        First later instant at which another variant would be chosen for this candidate.
+
+        Its start stands still until what runs on its slot overruns, and moves with the clock then.
+        """
+        changes_ns = self._selectors[request.model.name].next_change_ns(
+            start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
+            plan_ns=plan_ns)
+        if changes_ns is None:
             return None
-        instants = [request.deadline_at_ns - plan_ns(variant) + 1
-                    for variant in selector.variants]
-        return min((instant for instant in instants if instant > start_ns), default=None)
+        return changes_ns - start_ns + self._slots.next_moves_from_ns(now_ns)

@@ -89,6 +89,10 @@ class SlotTable:
                 *(self._dry_at_ns(claims, now_ns) for slot, claims
                   in enumerate(self._claims) if slot != best and not _is_quarantined(claims))]
 
+    def next_moves_from_ns(self, now_ns: int) -> int:
+        """Say from when on the start of the next dispatch moves with the clock."""
+        return self._dry_at_ns(self._claims[self._best(now_ns)][:1], now_ns)
+
     def in_order_of_dispatch(self, now_ns: int) -> tuple[list[list[Claim]], list[list[Claim]]]:
         """
         List the claims of each slot, in the order of ``next_free_ns``, first to run first.

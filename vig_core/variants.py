@@ -76,6 +76,16 @@ class VariantSelector:
             target = self._current
         return Choice(self._variants[target], plans_ns[target], has_reserve)
 
+    def next_change_ns(self, *, start_ns: int, deadline_ns: int, overload: OverloadState,
+                       plan_ns: Callable[[Variant], int]) -> int | None:
+        """First later start for which ``resolve`` would choose differently, if there is one."""
+        if len(self._variants) == 1 or overload in _FASTEST_ONLY:
+            return None
+        starts_ns = [deadline_ns - plan_ns(variant) + 1 for variant in self._variants]
+        if self._reserve_since_ns is not None:
+            starts_ns.append(self._reserve_since_ns + self._dwell_ns(overload))
+        return min((other_ns for other_ns in starts_ns if other_ns > start_ns), default=None)
+
     def commit(self, choice: Choice, now_ns: int) -> None:
         """Remember what was dispatched."""
         index = self._variants.index(choice.variant)
@@ -86,11 +96,13 @@ class VariantSelector:
         self._current = index
 
     def _may_upgrade(self, now_ns: int, overload: OverloadState) -> bool:
-        dwell_ns = self._contract.variant_dwell_ns
-        if overload is OverloadState.FRESHNESS_PRESSURE:
-            dwell_ns *= UPGRADE_DWELL_FACTOR_UNDER_PRESSURE
         since_ns = self._reserve_since_ns
-        return since_ns is not None and now_ns - since_ns >= dwell_ns
+        return since_ns is not None and now_ns - since_ns >= self._dwell_ns(overload)
+
+    def _dwell_ns(self, overload: OverloadState) -> int:
+        factor = (UPGRADE_DWELL_FACTOR_UNDER_PRESSURE
+                  if overload is OverloadState.FRESHNESS_PRESSURE else 1)
+        return self._contract.variant_dwell_ns * factor
 
 
 _FASTEST_ONLY = frozenset({OverloadState.DEGRADED, OverloadState.REJECT_BEST_EFFORT,

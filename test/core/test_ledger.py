@@ -156,3 +156,16 @@ def test_a_request_takes_only_the_steps_of_the_table(state, trigger):
 def test_the_table_leads_every_request_to_its_end_and_never_back():
     assert not any(before is State.ENDED for before, _ in TRANSITIONS)
     assert not any(after is State.WAITING for after in TRANSITIONS.values())
+
+
+def test_cycles_of_a_stopped_stream_are_no_evidence_though_another_feeds_its_model():
+    """Left stops after a second; a single forecast would have its cycles count for ever."""
+    frames = [(at, name) for at in range(0, 5000, 20) for name in ('left', 'right')
+              if name == 'right' or at < 1000]
+    cam = model('cam', criticality='protected', period=20, deadline=15, max_age=30, p50=4)
+    done = VirtualServer(system(cam), lambda _: ms(4), [
+        arrive(number, 'cam', at + (name == 'right') * 9, stream=name)
+        for number, (at, name) in enumerate(frames)]).run()
+    left = stream(done.witness.scheduler.snapshot(now_ns=ms(5000)), 'left')
+    assert left.judged_cycles - left.covered_cycles > 150
+    assert not [each for each in done.witness.log if isinstance(each[1], ReportOverload)]

@@ -80,3 +80,33 @@ def test_the_report_says_what_was_counted():
     assert controller.judge()[0].detail == (
         '250 permille of 20 guarded outcomes in the last 2000 ms were bad')
     assert overload.STATES[1] is controller.state
+
+
+SLOW_NS = 250_000_000
+
+
+def test_slow_streams_are_judged_on_their_last_twenty_outcomes():
+    controller = OverloadController(0, SLOW_NS)
+    for number in range(1, 20):
+        controller.note(number * SLOW_NS // 2, bad=1)
+    assert judge_until(controller, 10 * SLOW_NS - GRID_NS) == []
+    controller.note(10 * SLOW_NS - 1, bad=1)
+    [(at_ns, _, after)] = judge_until(controller, 10 * SLOW_NS)
+    assert (at_ns, after) == (10 * SLOW_NS, OverloadState.FRESHNESS_PRESSURE)
+
+
+def test_evidence_is_forgotten_after_twenty_slow_cycles_at_the_latest():
+    controller = OverloadController(0, SLOW_NS)
+    controller.note(1, bad=MIN_EVIDENCE)
+    end_ns = MIN_EVIDENCE * SLOW_NS
+    steps = judge_until(controller, 2 * end_ns)
+    assert all(at_ns <= end_ns + 5 * MIN_DWELL_NS for at_ns, _, _ in steps)
+    assert controller.is_quiet
+
+
+def test_fast_streams_are_judged_on_two_seconds_whatever_else_there_is():
+    fast, mixed = OverloadController(0), OverloadController(0, SLOW_NS)
+    for number in range(500):
+        for controller in (fast, mixed):
+            controller.note(number * GRID_NS // 5, good=number % 7, bad=int(number > 200))
+    assert judge_until(fast, 100 * GRID_NS) == judge_until(mixed, 100 * GRID_NS)
