@@ -21,8 +21,8 @@ ROS = frozenset({
     'rclpy', 'vig', 'std_msgs', 'std_srvs', 'sensor_msgs', 'diagnostic_msgs', 'geometry_msgs',
     'builtin_interfaces', 'lifecycle_msgs', 'rcl_interfaces', 'rosidl_runtime_py', 'launch',
     'launch_ros', 'rosbag2_py', 'rosgraph_msgs'})
-WITHOUT_ROS = ('config', 'actor', 'dispatcher', 'recorder', 'replay', 'trace_show', 'trace_values',
-               'measure', 'backend', 'doctor')
+WITHOUT_ROS = ('config', 'actor', 'dispatcher', 'recorder', 'recorded', 'replay', 'trace_show',
+               'trace_file', 'trace_values', 'checkpoint', 'measure', 'backend', 'doctor')
 WITH_ROS = frozenset({
     'node', 'transitions', 'parameters', 'qos', 'messages', 'encoders', 'diagnostics',
     'process', 'services', 'reports', 'publishing', 'demo'})

@@ -23,6 +23,8 @@ from rclpy.exceptions import InvalidTopicNameException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import qos_policy_name_from_kind
 
+from std_srvs.srv import SetBool
+
 from vig.msg import GovernorStatus, InferenceResult, RequestStatus
 from vig.srv import CancelRequests, Explain
 
@@ -43,7 +45,7 @@ from vig_governor.parameters import declare_parameters, parameter
 from vig_governor.process import run
 from vig_governor.publishing import StreamOutputs
 from vig_governor.reports import Reports
-from vig_governor.services import cancel, explain
+from vig_governor.services import BYTES_PER_MB, cancel, explain, record
 from vig_governor.session import Governed, Session
 from vig_governor.transitions import transition
 
@@ -78,6 +80,7 @@ class GovernorNode(LifecycleNode):
             self.create_publisher(DiagnosticArray, '/diagnostics', 10))
         self.create_service(CancelRequests, '~/cancel', partial(cancel, self))
         self.create_service(Explain, '~/explain', partial(explain, self))
+        self.create_service(SetBool, '~/record', partial(record, self))
         self._steady_ros = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(parameter(self, 'diagnostics_period_s'), self._reports.publish,
                           clock=self._steady_ros)
@@ -128,7 +131,8 @@ class GovernorNode(LifecycleNode):
                 governed, clock=self._steady, ros_now_ns=self._ros_now_ns,
                 numbers=self._numbers, on_overload=self._reports.publish_status,
                 logs_decisions=parameter(self, 'log_decisions'),
-                record=parameter(self, 'record'))
+                record=parameter(self, 'record'),
+                record_max_bytes=parameter(self, 'record_max_mb') * BYTES_PER_MB)
             made.callback(session.close)
             made.callback(self._flush)
             made.callback(session.drain)

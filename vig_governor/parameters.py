@@ -59,8 +59,12 @@ PARAMETERS: tuple[ParameterRow, ...] = (
         'write every decision to the log at level DEBUG; read when the node is activated'),
     ParameterRow(
         'record', '',
-        'path of a replayable trace (vig replay), written anew at each activation; empty for '
-        'none'),
+        'path of a replayable trace (run.mcap), begun anew at each activation; empty for none. '
+        'Full files and those of earlier runs are kept beside it as run.1.mcap to run.3.mcap'),
+    ParameterRow(
+        'record_max_mb', 1000,
+        'what a trace may take on the disk, all its files together; the oldest goes', unit='MB',
+        bounds=(4, 1_000_000)),
 )
 
 

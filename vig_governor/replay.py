@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 import hashlib
 import heapq
 import itertools
-import json
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
@@ -29,24 +28,9 @@ from vig_core.request import Reason
 from vig_core.scheduler import Scheduler
 from vig_core.units import text_ms
 
-from vig_governor.recorder import digest_of, FORMAT, package_version, TraceError
-from vig_governor.trace_values import decode, NotATraceValue
-
-
-@dataclass
-class Recorded:
-    """
-    One trace.
-
-    :ivar events: instant, event, and the digest of what was decided then.
-    :ivar digest: of all decisions; ``None`` where the trace was cut off.
-    """
-
-    path: str
-    head: dict[str, Any]
-    system: System
-    events: list[tuple[int, Event, str]] = field(default_factory=list)
-    digest: str | None = None
+from vig_governor.recorded import read_trace, Recorded
+from vig_governor.recorder import digest_of, package_version
+from vig_governor.trace_file import TraceError
 
 
 @dataclass
@@ -64,51 +48,10 @@ class Outcome:
                 self.dispatched[action.request_id] = action.backend_model, now_ns
             elif isinstance(action, Terminate):
                 self.ends.append(action)
-                if action.reason in (Reason.COMPLETED, Reason.OBSOLETE):
+                if (action.reason in (Reason.COMPLETED, Reason.OBSOLETE)
+                        and action.request_id in self.dispatched):
                     backend, began_ns = self.dispatched[action.request_id]
                     self.runtimes_ns[action.request_id] = backend, now_ns - began_ns
-
-
-def read_trace(path: str) -> Recorded:
-    """
-    Read a trace.
-
-    :raises TraceError: it cannot be read, or a line is none of a trace of this format.
-    """
-    try:
-        lines = Path(path).read_text(encoding='utf-8').splitlines()
-    except (OSError, ValueError) as error:
-        raise TraceError(f'{path}: the trace cannot be read: '
-                         f'{getattr(error, "strerror", None) or error}') from None
-    recorded: Recorded | None = None
-    for number, line in enumerate(lines, 1):
-        try:
-            value = json.loads(line)
-            if recorded is None:
-                recorded = _begin(path, value)
-            elif 'event' in value:
-                recorded.events.append((value['at'], decode(value['event']), value['decided']))
-            else:
-                recorded.digest = value['digest']
-        except json.JSONDecodeError:
-            if number == len(lines) and recorded is not None:
-                break
-            raise TraceError(f'{path}:{number}: is no JSON; a trace has one value a line, and '
-                             'only its last line may be cut off') from None
-        except (KeyError, TypeError, NotATraceValue) as error:
-            raise TraceError(f'{path}:{number}: is no line of a trace: {error}') from None
-    if recorded is None:
-        raise TraceError(f'{path}: the file is empty; it is no trace')
-    return recorded
-
-
-def _begin(path: str, value: Any) -> Recorded:
-    if not isinstance(value, dict) or 'vig_trace' not in value:
-        raise TraceError(f'{path}:1: vig_trace is missing: this is no trace of the governor')
-    if value['vig_trace'] != FORMAT:
-        raise TraceError(f'{path}:1: vig_trace = {value["vig_trace"]}: this version reads '
-                         f'format {FORMAT}')
-    return Recorded(path, value, decode(value['system']))
 
 
 def replay(recorded: Recorded) -> tuple[Outcome, list[str]]:
@@ -117,7 +60,7 @@ def replay(recorded: Recorded) -> tuple[Outcome, list[str]]:
 
     :returns: what happened, and one sentence for each of the first events decided differently.
     """
-    scheduler = Scheduler(recorded.system, origin_ns=recorded.head['origin_ns'])
+    scheduler = recorded.scheduler()
     outcome, differences, digest = Outcome(), [], hashlib.sha256()
     for number, (at_ns, event, was) in enumerate(recorded.events, 1):
         try:
@@ -144,7 +87,7 @@ def what_if(recorded: Recorded, system: System, then: Outcome) -> Outcome:
     typical_ns = {variant.backend_model: variant.profile.p50_ns
                   for model in system.models.values() for variant in model.variants}
     typical_ns.update({backend: round(median(runs)) for backend, runs in by_backend.items()})
-    scheduler = Scheduler(system, origin_ns=recorded.head['origin_ns'])
+    scheduler = Scheduler(system, origin_ns=recorded.begin_ns)
     order = itertools.count()
     heap: list[tuple[int, int, int, Event]] = [
         (at_ns, 1, next(order), event) for at_ns, event, _ in recorded.events
@@ -228,7 +171,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _notices(recorded: Recorded) -> Iterable[str]:
     head = recorded.head
     if recorded.digest is None:
-        yield 'the trace has no end: the governor was killed, or the disk was full'
+        yield 'the trace has no end: the governor was killed, or the disk was full or too slow'
+    if recorded.state is not None:
+        yield ('the file begins in the middle of a run, with the scheduler as it was then; '
+               'with --contract what waited or ran at that moment is left out')
     if head['version'] != package_version():
         yield f'this is version {package_version()}: other decisions may be meant'
     try:

@@ -1,10 +1,20 @@
 """What the node's services answer; errors are part of the answer."""
 
+from pathlib import Path
+import time
 from typing import Any
+
+from rclpy.logging import get_logging_directory
+
+from std_srvs.srv import SetBool
 
 from vig.srv import CancelRequests, Explain
 
 from vig_governor.actor import ActorStopped
+from vig_governor.parameters import parameter
+from vig_governor.trace_file import TraceError
+
+BYTES_PER_MB = 1_000_000
 
 
 def cancel(node: Any, request: CancelRequests.Request,
@@ -42,6 +52,35 @@ def explain(node: Any, request: Explain.Request, response: Explain.Response) -> 
         there_is = f'requests {known[0]} to {known[-1]}' if known else 'nothing yet'
         response.message = (f'nothing is remembered about request {request.request_id} of stream '
                             f'{request.stream}; remembered is {there_is}')
+    return response
+
+
+def record(node: Any, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+    """Begin or end the replayable trace; the answer names the file."""
+    session = node.session
+    if session is None:
+        response.message = 'the governor is not active'
+        return response
+    running = session.recording
+    if request.data == bool(running):
+        response.success = not request.data
+        response.message = (f'{running} is being recorded already' if running
+                            else 'nothing is being recorded')
+        return response
+    path = parameter(node, 'record') or str(
+        Path(str(get_logging_directory()))
+        / f'{node.get_name()}_{time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())}.mcap')
+    try:
+        session.record(path if request.data else '',
+                       max_bytes=parameter(node, 'record_max_mb') * BYTES_PER_MB)
+    except TraceError as error:
+        response.message = str(error)
+        return response
+    except (ActorStopped, TimeoutError) as error:
+        response.message = f'no change: {error or "the governor did not answer in time"}'
+        return response
+    response.success = True
+    response.message = f'recording {path}' if request.data else f'{running} is complete'
     return response
 
 

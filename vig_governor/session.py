@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 import itertools
 import logging
+import time
 from typing import Any
 
 from vig_core.events import TimeJumped
@@ -20,7 +21,7 @@ from vig_governor.dispatcher import Dispatcher
 from vig_governor.intake import Intake
 from vig_governor.ports import Clock, Scheduling
 from vig_governor.publishing import Publishing, StreamOutputs
-from vig_governor.recorder import RecordingScheduler, TraceWriter
+from vig_governor.recorder import DEFAULT_MAX_BYTES, RecordingScheduler, TraceWriter
 
 _log = logging.getLogger(__name__)
 
@@ -52,12 +53,14 @@ class Session:
     :param numbers: request ids, unique for the life of the node, so that a late answer of an
         earlier session means nothing to this one.
     :param record: path of the trace to write, or empty.
+    :param record_max_bytes: what the trace may take on the disk.
     :raises TraceError: the trace cannot be written.
     """
 
     def __init__(self, governed: Governed, *, clock: Clock, ros_now_ns: Callable[[], int],
                  numbers: 'itertools.count[int]', on_overload: Callable[[], object],
-                 logs_decisions: bool, record: str = '') -> None:
+                 logs_decisions: bool, record: str = '',
+                 record_max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         config, assembly = governed.config, governed.assembly
         self._drain_deadline_s = config.backend.drain_deadline_ns / NS_PER_S
         self._clock = clock
@@ -67,12 +70,13 @@ class Session:
         self.publishing = Publishing(system, governed.outputs, on_overload=on_overload,
                                      logs_decisions=logs_decisions)
         self.dispatcher = Dispatcher(governed.backend, assembly.encoders)
-        scheduler: Scheduling = Scheduler(system, origin_ns=self.began_at_ns)
+        self._governed = governed
+        self._scheduler = RecordingScheduler(Scheduler(system, origin_ns=self.began_at_ns))
         self._trace: TraceWriter | None = None
         if record:
-            self._trace = TraceWriter(record, system=system, origin_ns=self.began_at_ns,
-                                      config=config.source, config_digest=config.digest)
-            scheduler = RecordingScheduler(scheduler, self._trace)
+            self._trace = self._open_trace(record, max_bytes=record_max_bytes)
+            self._scheduler.listen(self._trace, self.began_at_ns)
+        scheduler: Scheduling = self._scheduler
         self.actor = Actor(scheduler, clock=clock, sending=self.dispatcher,
                            sink=self.publishing)
         self.intakes = {
@@ -90,6 +94,38 @@ class Session:
         for intake in self.intakes.values():
             intake.order.forget()
         self.actor.post(TimeJumped(f'ROS time jumped by {delta_ns / NS_PER_S:.3f} s'))
+
+    def record(self, path: str, *, max_bytes: int) -> None:
+        """
+        Record from now on into ``path``, or with an empty one no more.
+
+        :raises TraceError: the file cannot be written; what was recorded before goes on.
+        :raises ActorStopped: the session has ended.
+        :raises TimeoutError: no answer in time.
+        """
+        writer = self._open_trace(path, max_bytes=max_bytes) if path else None
+        try:
+            before = self.actor.ask(
+                lambda: self._scheduler.listen(writer, self._clock.now_ns()))
+        except (ActorStopped, TimeoutError):
+            if writer is not None:
+                writer.close()
+            raise
+        self._trace = writer
+        if before is not None:
+            before.close()
+
+    @property
+    def recording(self) -> str:
+        """Path of the trace that is being written, or empty."""
+        return '' if self._trace is None else str(self._trace.path)
+
+    def _open_trace(self, path: str, *, max_bytes: int) -> TraceWriter:
+        config = self._governed.config
+        return TraceWriter(
+            path, system=self._governed.assembly.system, origin_ns=self.began_at_ns,
+            config=config.source, config_digest=config.digest, max_bytes=max_bytes,
+            wall_minus_steady_ns=time.time_ns() - self._clock.now_ns())
 
     def snapshot(self) -> SystemSnapshot | None:
         """Give the scheduler's counters, or ``None`` when there is no answer in time."""

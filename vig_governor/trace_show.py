@@ -7,10 +7,9 @@ from typing import Any
 from vig_core.actions import Action, Defer, Dispatch, ReleaseInput, ReportOverload, Terminate
 from vig_core.errors import RefusedEvent
 from vig_core.events import Event, RequestArrived, Woke
-from vig_core.scheduler import Scheduler
 from vig_core.units import NS_PER_MS, text_ms
 
-from vig_governor.replay import read_trace, Recorded
+from vig_governor.recorded import read_trace, Recorded
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,8 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def story(recorded: Recorded, stream: str | None = None) -> Iterable[str]:
     """Tell every event, and what the core decides about it."""
-    origin_ns = recorded.head['origin_ns']
-    scheduler = Scheduler(recorded.system, origin_ns=origin_ns)
+    origin_ns = recorded.origin_ns
+    scheduler = recorded.scheduler()
     streams: dict[int, str] = {}
     for at_ns, event, _ in recorded.events:
         if isinstance(event, RequestArrived):

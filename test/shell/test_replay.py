@@ -2,7 +2,10 @@
 
 import json
 from pathlib import Path
+import pickle
 
+from mcap.reader import make_reader
+from mcap.writer import Writer
 import pytest
 from vig_core.contract import Contract, Criticality, QueuePolicy
 from vig_core.events import BackendCompleted, CancelRequested, RequestArrived, TimeJumped
@@ -13,9 +16,12 @@ from vig_core.sim.workload import Periodic
 from vig_core.units import ms
 from vig_governor.cli import main
 from vig_governor.config import load_config
-from vig_governor.recorder import RecordingScheduler, TraceError, TraceWriter
-from vig_governor.replay import read_trace, replay
+from vig_governor.recorded import read_trace
+from vig_governor.recorder import RecordingScheduler, TraceWriter
+from vig_governor.replay import replay
+from vig_governor.trace_file import EVENT, read_file, TraceError, TraceFile
 from vig_governor.trace_values import decode, encode
+from waiting import wait_until
 
 CONTRACT = """\
 version: 1
@@ -40,13 +46,23 @@ def contract(tmp_path):
     return path
 
 
-def record(path, contract):
+class Paced(RecordingScheduler):
+    """No faster than the disk, as in real time."""
+
+    def handle(self, event, *, now_ns):
+        """Wait for the disk first."""
+        wait_until(self._writer._queue.empty, 5)
+        return super().handle(event, now_ns=now_ns)
+
+
+def record(path, contract, *, of=RecordingScheduler, **limits):
     """Record ten simulated seconds of one overloaded camera."""
     config = load_config(contract)
     system = System(config.system.models, streams={'front': 'cam'})
     writer = TraceWriter(path, system=system, origin_ns=0, config=str(contract),
-                         config_digest=config.digest)
-    recording = RecordingScheduler(Scheduler(system), writer)
+                         config_digest=config.digest, wall_minus_steady_ns=0, **limits)
+    recording = of(Scheduler(system))
+    recording.listen(writer, 0)
     simulate(recording, system, [SimStream('front', 'cam', Periodic(ms(27), 0, ms(2), ms(3)))],
              seed=3, duration_ns=ms(10_000))
     writer.close()
@@ -55,7 +71,7 @@ def record(path, contract):
 
 @pytest.fixture
 def trace(tmp_path, contract):
-    return record(tmp_path / 'run.trace', contract)
+    return record(tmp_path / 'run.mcap', contract)
 
 
 def test_a_recorded_run_replays_to_the_identical_decisions(trace, capsys):
@@ -65,13 +81,22 @@ def test_a_recorded_run_replays_to_the_identical_decisions(trace, capsys):
     assert 'notice' not in out
 
 
+def rewrite(path, change):
+    """Write a trace again with one of its events changed."""
+    content = read_file(path)
+    file = TraceFile(path, head={name: value for name, value in content.head.items()
+                                 if name != 'format'},
+                     system=content.system, state=content.state, wall_minus_steady_ns=0)
+    for number, event in enumerate(content.events):
+        change(number, event)
+        file.add(EVENT, event['at'], event)
+    file.close(content.end)
+
+
 def test_one_changed_event_is_found(trace, capsys):
-    lines = trace.read_text().splitlines()
-    number = next(number for number, line in enumerate(lines) if 'RequestArrived' in line)
-    changed = json.loads(lines[number + 40])
-    changed['at'] += 1
-    lines[number + 40] = json.dumps(changed)
-    trace.write_text('\n'.join(lines))
+    def later(number, event):
+        event['at'] += number == 40
+    rewrite(trace, later)
     assert main(['replay', str(trace)]) == 1
     assert 'other decisions than when they were recorded' in capsys.readouterr().out
 
@@ -84,8 +109,10 @@ def test_a_changed_configuration_is_said(trace, contract, capsys):
     assert 'identical' in out
 
 
-def test_a_trace_that_was_cut_off_replays_up_to_there(trace, capsys):
-    trace.write_text(trace.read_text()[:-120])
+@pytest.mark.parametrize('kept', [1.0, 0.7, 0.3])
+def test_a_trace_that_was_cut_off_replays_up_to_there(trace, kept, capsys):
+    whole = trace.read_bytes()
+    trace.write_bytes(whole[:round(whole.index(b'vig_trace_end') * kept)])
     assert main(['replay', str(trace)]) == 0
     out = capsys.readouterr().out
     assert 'the trace has no end' in out
@@ -118,16 +145,35 @@ def test_what_if_without_a_model_of_the_trace_is_refused(trace, contract, capsys
     assert f'{other}: models: cam is missing' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('text, words', [
-    ('', 'the file is empty'), ('hello\nworld', ':1: is no JSON'),
-    ('{"a": 1}', ':1: vig_trace is missing'), ('{"vig_trace": 99}', 'reads format 1'),
-    ('{"vig_trace": 1, "system": {"_": "Nobody"}}', ':1: is no line of a trace')])
-def test_what_is_no_trace_is_named(tmp_path, text, words, capsys):
-    path = tmp_path / 'x.trace'
-    path.write_text(text)
+@pytest.mark.parametrize('content, words', [
+    (b'', 'the file is empty'), (b'hello\nworld', 'is no MCAP file'),
+    (b'\x89MCAP0\r\n' + b'\x01' * 200, 'is no MCAP file')])
+def test_what_is_no_trace_is_named(tmp_path, content, words, capsys):
+    path = tmp_path / 'x.mcap'
+    path.write_bytes(content)
     assert main(['replay', str(path)]) == 1
     err = capsys.readouterr().err
     assert f'{path}' in err and words in err
+
+
+def test_a_trace_of_another_format_is_named(tmp_path, capsys):
+    path = tmp_path / 'x.mcap'
+    with open(path, 'wb') as file:
+        writer = Writer(file)
+        writer.start()
+        writer.add_metadata('vig_trace', {'format': '99'})
+        writer.finish()
+    assert main(['replay', str(path)]) == 1
+    assert f'{path}: format 99' in capsys.readouterr().err
+
+
+def test_an_event_of_another_version_is_named(trace, capsys):
+    def other(number, event):
+        if number == 2:
+            event['event'] = {'_': 'Nobody'}
+    rewrite(trace, other)
+    assert main(['replay', str(trace)]) == 1
+    assert f'{trace}: event 3 is none' in capsys.readouterr().err
 
 
 def test_a_trace_that_is_not_there_is_named(tmp_path, capsys):
@@ -138,16 +184,17 @@ def test_a_trace_that_is_not_there_is_named(tmp_path, capsys):
 def test_a_trace_that_cannot_be_written_is_said_before_the_first_frame(tmp_path):
     with pytest.raises(TraceError, match='cannot be written'):
         TraceWriter(tmp_path / 'no' / 'x', system=System({}), origin_ns=0, config='',
-                    config_digest='')
+                    config_digest='', wall_minus_steady_ns=0)
 
 
 def test_a_full_disk_ends_the_trace_and_not_the_governor(caplog):
     if not Path('/dev/full').exists():
         pytest.skip('needs /dev/full, a device that is always full')
     writer = TraceWriter('/dev/full', system=System({}), origin_ns=0, config='',
-                         config_digest='')
+                         config_digest='', wall_minus_steady_ns=0)
+    writer.begin(None, 0)
     for number in range(5000):
-        writer.add(BackendCompleted(number), number, 'x')
+        writer.add(BackendCompleted(number), number, ())
     writer.close()
     assert len(caplog.records) == 1
 
@@ -176,3 +223,81 @@ def test_a_replayed_system_is_the_recorded_one(trace):
     outcome, differences = replay(recorded)
     assert not differences
     assert len(outcome.ends) == 371
+
+
+def test_a_bounded_trace_keeps_four_files_that_each_replay_alone(tmp_path, contract, capsys):
+    path = record(tmp_path / 'run.mcap', contract, of=Paced, max_bytes=4 * 9 * 1024)
+    files = sorted(tmp_path.glob('*.mcap'))
+    assert [file.name for file in files] == ['run.1.mcap', 'run.2.mcap', 'run.3.mcap',
+                                             'run.mcap']
+    assert [int(read_file(file).head['part']) for file in files][:3] == sorted(
+        (int(read_file(file).head['part']) for file in files[:3]), reverse=True)
+    for file in files:
+        assert main(['replay', str(file)]) == 0
+        out = capsys.readouterr().out
+        assert 'identical: every event' in out and 'has no end' not in out
+        assert 'begins in the middle of a run' in out
+    assert read_trace(path).begin_ns > read_trace(files[0]).begin_ns > 0
+
+
+def test_a_new_trace_keeps_the_one_before(tmp_path, contract):
+    record(tmp_path / 'run.mcap', contract)
+    before = (tmp_path / 'run.mcap').read_bytes()
+    record(tmp_path / 'run.mcap', contract)
+    assert (tmp_path / 'run.1.mcap').read_bytes() == before
+
+
+def test_recording_can_begin_and_end_in_the_middle_of_a_run(tmp_path, contract, capsys):
+    config = load_config(contract)
+    system = System(config.system.models, streams={'front': 'cam'})
+    recording = RecordingScheduler(Scheduler(system))
+    path = tmp_path / 'middle.mcap'
+    for number in range(1, 40):
+        now_ns = ms(20) * number
+        if number == 11:
+            writer = TraceWriter(path, system=system, origin_ns=0, config=str(contract),
+                                 config_digest=config.digest, wall_minus_steady_ns=0)
+            assert recording.listen(writer, now_ns) is None
+        if number == 31:
+            assert recording.listen(None, now_ns) is writer
+            writer.close()
+        recording.handle(RequestArrived(number, 'cam', 'front', '', now_ns), now_ns=now_ns)
+        if number % 2:
+            recording.handle(BackendCompleted(recording_first(recording)), now_ns=now_ns + ms(9))
+    assert len(read_trace(path).events) == 30
+    assert main(['replay', str(path)]) == 0
+    assert 'identical' in capsys.readouterr().out
+
+
+def recording_first(recording):
+    """Give a request that runs."""
+    return recording._scheduler.running_ids[0]
+
+
+def test_foreign_tools_find_topics_schemas_and_log_times(trace):
+    with open(trace, 'rb') as file:
+        reader = make_reader(file)
+        summary = reader.get_summary()
+        assert {channel.topic for channel in summary.channels.values()} == {
+            '/vig/event', '/vig/dispatch', '/vig/end', '/vig/defer', '/vig/overload'}
+        ends = [(message.log_time, json.loads(message.data)) for schema, _, message
+                in reader.iter_messages(topics=['/vig/end'])]
+        schemas = {schema.encoding for schema in summary.schemas.values()}
+    assert schemas == {'jsonschema'}
+    assert len(ends) == 371
+    assert {end['reason'] for _, end in ends} >= {'completed', 'superseded'}
+    assert [at for at, _ in ends] == sorted(at for at, _ in ends)
+
+
+def test_a_state_that_would_run_code_is_refused(trace, capsys):
+    class Hostile:
+        def __reduce__(self):
+            return print, ('it ran',)
+    content = read_file(trace)
+    file = TraceFile(trace, head={**content.head, 'begin_ns': '5'}, system=content.system,
+                     state=pickle.dumps(Hostile()), wall_minus_steady_ns=0)
+    file.close(content.end)
+    assert main(['replay', str(trace)]) == 1
+    captured = capsys.readouterr()
+    assert 'names builtins.print, which is no part of a scheduler' in captured.err
+    assert 'it ran' not in captured.out
