@@ -11,7 +11,7 @@ SETUP = $(PYTHON) tools/setup_environment.py
 IN_ENVIRONMENT = source tools/env.sh
 
 .PHONY: help setup kilted-environment server-environment demo test lint colcon jazzy \
-  bench-core bench-path bench-memory bench-sim stress faults clean
+  bench-core bench-path bench-memory bench-sim stress faults bench-live clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ bench-path: server-environment  ## governed against direct calls with 150 KB, 1.
 bench-sim: kilted-environment  ## governor and baselines on the published scenarios in virtual time; QUICK=1
 	@$(IN_ENVIRONMENT)
 	exec python benchmark/bench_sim.py
+
+bench-live: server-environment  ## governor, tuned Triton and newest-only clients on one server; QUICK=1
+	@$(IN_ENVIRONMENT)
+	exec python -m benchmark.live
 
 stress: kilted-environment  ## ten million random transitions through the core; EVENTS=10000000
 	@$(IN_ENVIRONMENT)

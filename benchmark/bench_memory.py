@@ -33,7 +33,7 @@ from rclpy.qos import QoSProfile
 
 from vig.msg import RequestStatus
 
-from vig_governor.demo.processes import Child, Processes
+from vig_governor.demo.processes import Processes
 from vig_governor.triton_server import TritonServer
 
 matplotlib.use('Agg')
@@ -106,7 +106,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                 sys.executable, str(ROOT / 'benchmark' / 'frame_source.py'),
                 *topics, '--rate', str(options.rate), '--width', str(options.width),
                 '--height', str(options.height)])
-            process = psutil.Process(_pid_of(governor))
+            process = psutil.Process(governor.pid)
             _spin_until(node, lambda: bool(ends.count['completed']), processes, 30.0)
             begin_s = time.monotonic()
             while len(samples) < options.seconds:
@@ -126,10 +126,6 @@ def _spin_until(node: Any, condition: Any, processes: Processes, timeout_s: floa
         processes.check()
         if time.monotonic() > end_s:
             raise RuntimeError('no frame was answered; see governor.log')
-
-
-def _pid_of(child: Child) -> int:
-    return child._process.pid
 
 
 def fit(samples: Sequence[dict[str, float]]) -> dict[str, float]:

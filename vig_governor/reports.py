@@ -7,6 +7,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from std_msgs.msg import Header
 
 from vig_core.snapshot import SystemSnapshot
+from vig_core.units import NS_PER_MS
 
 from vig_governor import diagnostics, messages
 from vig_governor.parameters import parameter
@@ -63,7 +64,9 @@ class Reports:
             prefix, node.state_label, node.last_failure, self._clock_warning(), snapshot,
             session.publishing.overload_detail if session else '',
             {**({'config': governed.config.source, 'config_sha256': governed.config.digest}
-                if governed else {}), **(session.figures() if session else {})})]
+                if governed else {}), **(session.figures() if session else {}),
+             **({'deliberate_idle_ms': round(snapshot.deliberate_idle_ns / NS_PER_MS, 1)}
+                if snapshot else {})})]
         if governed is not None:
             entries.append(diagnostics.backend_entry(
                 prefix, governed.config.backend.endpoint, governed.assembly.server, snapshot,

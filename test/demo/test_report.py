@@ -5,7 +5,8 @@ import pytest
 from vig_core.units import NS_PER_MS
 
 from vig_governor.demo.plan import DemoStream
-from vig_governor.demo.report import covered_cycles, judge
+from vig_governor.demo.report import judge
+from vig_governor.measure.supply import covered_cycles
 
 
 def covered(results, *, end, period=10, max_age=15):

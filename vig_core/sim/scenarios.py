@@ -116,15 +116,16 @@ class Scenario:
             raise ValueError(f'{self.name} has no periodic stream, so no load to scale')
         factor = load_permille / 1000 / self.load
         if self.scaled is Scaled.RUNTIME:
-            return self._with_models(lambda model: replace(model, variants=tuple(
+            return self.with_models(lambda model: replace(model, variants=tuple(
                 _slower(variant, factor) for variant in model.variants)))
-        scaled = self._with_models(lambda model: replace(
+        scaled = self.with_models(lambda model: replace(
             model, contract=_stretched(model.contract, 1 / factor)))
         return replace(scaled, streams=tuple(
             replace(stream, arrivals=_spread(stream.arrivals, 1 / factor))
             for stream in self.streams))
 
-    def _with_models(self, change: Callable[[Model], Model]) -> 'Scenario':
+    def with_models(self, change: Callable[[Model], Model]) -> 'Scenario':
+        """Change every model."""
         models = {name: change(model) for name, model in self.system.models.items()}
         return replace(self, system=replace(self.system, models=MappingProxyType(models)))
 

@@ -26,8 +26,8 @@ from vig.msg import GovernorStatus, InferenceResult, RequestStatus
 
 from vig_core.units import NS_PER_MS
 
-from vig_governor.demo.report import covered_cycles
 from vig_governor.measure.runtime import quantile
+from vig_governor.measure.supply import covered_cycles
 
 REPORT_PERIOD_S = 0.5
 RECENT_NS = 2_000_000_000

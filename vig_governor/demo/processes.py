@@ -28,6 +28,7 @@ class Child:
         self.name = name
         self._log = log
         self._read = 0
+        self._unread: list[str] = []
         with open(log, 'wb') as output:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=output, stderr=output,
@@ -41,8 +42,25 @@ class Child:
         """Exit code, or ``None`` while the process runs."""
         return self._process.poll()
 
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
     def new_lines(self) -> list[str]:
-        """Give the whole lines that were written since the last call."""
+        """Give the whole lines that were written and not yet given or passed over."""
+        lines, self._unread = self._unread + self._read_lines(), []
+        return lines
+
+    def has_said(self, line: str) -> bool:
+        """Whether ``line`` was written; passes over everything up to it."""
+        self._unread += self._read_lines()
+        if line not in self._unread:
+            return False
+        del self._unread[:self._unread.index(line) + 1]
+        return True
+
+    def _read_lines(self) -> list[str]:
         with open(self._log, 'rb') as output:
             output.seek(self._read)
             content = output.read()
@@ -111,7 +129,7 @@ class Processes:
         :raises ChildDied: some child ended, or the line did not come in time.
         """
         end = time.monotonic() + timeout_s
-        while line not in child.new_lines():
+        while not child.has_said(line):
             self.check()
             if time.monotonic() > end:
                 raise ChildDied(f'{child.name} did not get ready within {timeout_s:g} s; '

@@ -14,30 +14,7 @@ from vig_core.units import NS_PER_MS
 
 from vig_governor.demo.plan import DemoStream
 from vig_governor.measure.runtime import quantile
-
-
-def covered_cycles(results: Sequence[Sequence[int]], *, start_ns: int, end_ns: int,
-                   period_ns: int, max_age_ns: int) -> tuple[int, int]:
-    """
-    Count the consumer cycles in which a usable result was there.
-
-    The cycles lie at ``start + k * period`` up to ``end``. One is covered if the newest capture
-    delivered by then is at most ``max_age`` old at that instant.
-
-    :param results: ``(captured, received)`` of each result, in the order of reception.
-    :returns: covered cycles, all cycles.
-    """
-    covered, cycles, taken, newest = 0, 0, 0, None
-    instant = start_ns
-    while instant <= end_ns:
-        while taken < len(results) and results[taken][1] <= instant:
-            captured = results[taken][0]
-            newest = captured if newest is None else max(newest, captured)
-            taken += 1
-        covered += newest is not None and instant - newest <= max_age_ns
-        cycles += 1
-        instant += period_ns
-    return covered, cycles
+from vig_governor.measure.supply import covered_cycles
 
 
 @dataclass(frozen=True, slots=True)

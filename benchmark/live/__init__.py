@@ -1,0 +1,1 @@
+"""``make bench-live``: three ways to use one server, with real ROS and a real Triton."""
