@@ -107,19 +107,20 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                 *topics, '--rate', str(options.rate), '--width', str(options.width),
                 '--height', str(options.height)])
             process = psutil.Process(governor.pid)
-            _spin_until(node, lambda: bool(ends.count['completed']), processes, 30.0)
+            spin_until(node, lambda: bool(ends.count['completed']), processes, 30.0)
             begin_s = time.monotonic()
             while len(samples) < options.seconds:
                 samples.append(sample(process, begin_s))
                 next_s = begin_s + len(samples)
-                _spin_until(node, lambda: time.monotonic() >= next_s, processes, 5.0)
+                spin_until(node, lambda: time.monotonic() >= next_s, processes, 5.0)
     finally:
         node.destroy_node()
         rclpy.shutdown()
     return {'samples': samples, 'ends': dict(ends.count)}
 
 
-def _spin_until(node: Any, condition: Any, processes: Processes, timeout_s: float) -> None:
+def spin_until(node: Any, condition: Any, processes: Processes, timeout_s: float) -> None:
+    """Spin until the condition holds and all processes live; raises after the time."""
     end_s = time.monotonic() + timeout_s
     while not condition():
         rclpy.spin_once(node, timeout_sec=0.05)

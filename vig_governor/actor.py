@@ -23,12 +23,14 @@ from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.backend.base import OutputTensor
 from vig_governor.ports import Clock, Payload, Scheduling, Sending, Sink
+from vig_governor.threads import NamedThread
 from vig_governor.timing import Timings
 
 _log = logging.getLogger(__name__)
 _T = TypeVar('_T')
 _PAUSE_AFTER_FAILURE_NS = 100 * NS_PER_MS
 _SHORTEST_SLEEP_NS = NS_PER_MS
+_ANSWERS = (BackendCompleted, BackendFailed, DispatchRefused)
 
 
 class ActorStopped(RuntimeError):
@@ -41,6 +43,11 @@ class Actor:
 
     :param scheduler: owned by the actor's thread from ``start`` to ``stop``.
     :param sending: takes dispatches; its completions come back through ``post``.
+    :ivar decision_ns: how long ``handle`` takes.
+    :ivar wakeup_lateness_ns: from the instant that the scheduler asked for to its ``Woke``.
+    :ivar receipt_to_decision_ns: from the receipt of a message to the end of its decision.
+    :ivar completion_to_dispatch_ns: from an answer in hand to the next request handed to a sender,
+        where one was waiting for it.
     """
 
     def __init__(self, scheduler: Scheduling, *, clock: Clock, sending: Sending,
@@ -50,17 +57,21 @@ class Actor:
         self._sending = sending
         self._sink = sink
         self._lock = threading.Lock()
-        self._inbox: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[Any, Any, int]] = SimpleQueue()
         self._rested = threading.Condition()
         self._open: dict[int, Payload] = {}
         self._unproven: set[int] = set()
         self._now_ns = 0
+        self._woke_at_ns = 0
         self._quiet_until_ns = 0
+        self._is_rest_awaited = False
         self._is_accepting = True
         self._must_end = False
         self.decision_ns = Timings()
         self.wakeup_lateness_ns = Timings()
-        self._thread = threading.Thread(target=self._run, name='vig-actor', daemon=True)
+        self.receipt_to_decision_ns = Timings()
+        self.completion_to_dispatch_ns = Timings()
+        self._thread = NamedThread(self._run, 'vig-actor')
 
     def start(self) -> None:
         """Begin to take events."""
@@ -73,9 +84,10 @@ class Actor:
         :param payload: a :class:`Payload` with ``RequestArrived``, the output tensors with
             ``BackendCompleted``. An answer that comes after the end frees its input memory.
         """
+        posted_at_ns = self._clock.now_ns()
         with self._lock:
             if self._is_accepting:
-                self._inbox.put((event, payload))
+                self._inbox.put((event, payload, posted_at_ns))
                 return
         self._release_if_over(event)
 
@@ -92,7 +104,7 @@ class Actor:
         with self._lock:
             if not self._is_accepting or not self._thread.is_alive():
                 raise ActorStopped('the actor is not running')
-            self._inbox.put((question, answer))
+            self._inbox.put((question, answer, 0))
         return answer.result(timeout_s)
 
     def snapshot(self, *, timeout_s: float = 1.0) -> Any:
@@ -110,7 +122,7 @@ class Actor:
             meant = [request_id for request_id, payload in self._open.items()
                      if is_meant(request_id, payload)]
             for request_id in meant:
-                self._step(CancelRequested(request_id, detail), None)
+                self._step(CancelRequested(request_id, detail), None, self._tick())
             return sum(request_id not in self._open for request_id in meant)
         return self.ask(withdraw)
 
@@ -132,7 +144,7 @@ class Actor:
     def stop(self) -> None:
         """End the thread; what is still open ends ``cancelled``. Bounded and idempotent."""
         self._must_end = True
-        self._inbox.put((None, None))
+        self._inbox.put((None, None, 0))
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout=5.0)
 
@@ -148,22 +160,22 @@ class Actor:
 
     def _wait_until_all_ended(self, timeout_s: float) -> bool:
         with self._rested:
+            self._is_rest_awaited = True
             return self._rested.wait_for(
                 lambda: self._inbox.empty() and not self._open or not self._thread.is_alive(),
                 timeout_s)
 
     def _run(self) -> None:
         while not self._is_over():
-            item, payload = self._next_item()
+            item, payload, posted_at_ns = self._next_item()
             if item is None:
                 continue
-            if isinstance(item, Woke):
-                # A scheduler that asks to be woken for an instant that is over gets no busy loop.
-                self._quiet_until_ns = self._clock.now_ns() + _SHORTEST_SLEEP_NS
             if isinstance(payload, Future):
                 self._answer(item, payload)
             else:
-                self._step(item, payload)
+                self._step(item, payload, posted_at_ns)
+            if isinstance(item, Woke):
+                self._woke_at_ns = self._now_ns
             del item, payload
         for request_id in list(self._open):
             self._end_by_hand(request_id, Reason.CANCELLED, 'the governor stopped')
@@ -178,17 +190,19 @@ class Actor:
             self._is_accepting = not self._inbox.empty()
             return not self._is_accepting
 
-    def _next_item(self) -> tuple[Any, Any]:
+    def _next_item(self) -> tuple[Any, Any, int]:
         """Give what was posted, or ``Woke`` at the instant that the scheduler named."""
         if self._inbox.empty():
-            wakeup_ns = self._next_wakeup_ns()
-            with self._rested:
-                self._rested.notify_all()
-            while wakeup_ns is not None:
-                left_ns = wakeup_ns - self._clock.now_ns()
+            asked_ns = self._next_wakeup_ns()
+            if self._is_rest_awaited:
+                with self._rested:
+                    self._rested.notify_all()
+            while asked_ns is not None:
+                now_ns = self._clock.now_ns()
+                left_ns = max(asked_ns, self._quiet_until_ns) - now_ns
                 if left_ns <= 0 and self._inbox.empty():
-                    self.wakeup_lateness_ns.add(-left_ns)
-                    return Woke(), None
+                    self.wakeup_lateness_ns.add(now_ns - asked_ns)
+                    return Woke(), None, now_ns
                 try:
                     return self._inbox.get(timeout=max(left_ns, 0) / NS_PER_S)
                 except Empty:
@@ -197,13 +211,15 @@ class Actor:
 
     def _next_wakeup_ns(self) -> int | None:
         try:
-            wakeup_ns = self._scheduler.next_wakeup_ns()
+            asked_ns = self._scheduler.next_wakeup_ns()
+            if asked_ns is not None and asked_ns <= self._woke_at_ns:
+                # To be woken for the same instant again and again gets no busy loop.
+                self._quiet_until_ns = max(self._quiet_until_ns,
+                                           self._woke_at_ns + _SHORTEST_SLEEP_NS)
+            return asked_ns
         except Exception:
             _log.exception('the scheduler failed to say when to wake up')
-            wakeup_ns = self._tick() + _PAUSE_AFTER_FAILURE_NS
-        if wakeup_ns is None:
-            return None
-        return max(wakeup_ns, self._quiet_until_ns)
+            return self._tick() + _PAUSE_AFTER_FAILURE_NS
 
     def _tick(self) -> int:
         self._now_ns = max(self._now_ns, self._clock.now_ns())
@@ -217,7 +233,7 @@ class Actor:
         except Exception as error:
             answer.set_exception(error)
 
-    def _step(self, event: Event, payload: Any) -> None:
+    def _step(self, event: Event, payload: Any, posted_at_ns: int) -> None:
         if isinstance(event, RequestArrived):
             self._open[event.request_id] = payload
         now_ns = self._tick()
@@ -231,7 +247,11 @@ class Actor:
             self._failed(event)
             return
         finally:
-            self.decision_ns.add(self._clock.now_ns() - now_ns)
+            decided_at_ns = self._clock.now_ns()
+            self.decision_ns.add(decided_at_ns - now_ns)
+            if isinstance(event, RequestArrived):
+                self.receipt_to_decision_ns.add(
+                    decided_at_ns - (payload.received_at_ns or posted_at_ns))
         answered = event.request_id if isinstance(event, BackendCompleted) else None
         endings: list[Terminate] = []
         for action in actions:
@@ -239,6 +259,8 @@ class Actor:
                 self._carry_out(action, endings)
             except Exception:
                 _log.exception('could not carry out %s', action)
+        if isinstance(event, _ANSWERS) and any(isinstance(each, Dispatch) for each in actions):
+            self.completion_to_dispatch_ns.add(self._clock.now_ns() - posted_at_ns)
         # The server works already while the clients are told.
         for ending in endings:
             self._end(ending, payload or () if ending.request_id == answered else ())

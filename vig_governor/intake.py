@@ -122,7 +122,8 @@ class Intake:
             request_id=next(self._numbers), model=binding.model, stream=binding.name,
             key=binding.key, generation_ns=generation_ns, payload_bytes=payload_bytes(message),
             stamp=kind, stamp_detail=detail),
-            Payload(binding.name, message, detail if kind is Stamp.CLAMPED else ''))
+            Payload(binding.name, message, detail if kind is Stamp.CLAMPED else '',
+                    arrived_at_ns))
 
     def _count(self, arrived_at_ns: int, kind: Stamp, detail: str) -> None:
         self.received += 1

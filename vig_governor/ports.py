@@ -17,11 +17,13 @@ class Payload:
     :ivar stream: the binding it came through.
     :ivar message: the message by reference; dropped when the request ends.
     :ivar remark: what is odd about its stamp, said in the status if it does not complete.
+    :ivar received_at_ns: when its message was received, on the scheduling clock.
     """
 
     stream: str
     message: Any
     remark: str = ''
+    received_at_ns: int = 0
 
 
 class Scheduling(Protocol):

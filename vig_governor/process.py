@@ -20,6 +20,8 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 
+from vig_governor.allocator import keep_freed_memory
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _USAGE = ('usage: governor --ros-args -p config:=/path/vig.yaml -p autostart:=true\n'
           'Without autostart it waits for lifecycle commands. All arguments are ROS arguments.')
@@ -58,6 +60,7 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         print(_USAGE)
         return 0
     signals = SignalPipe()
+    keep_freed_memory()
     try:
         rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:

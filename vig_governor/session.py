@@ -145,6 +145,8 @@ class Session:
         figures: dict[str, Any] = {'open_requests': self.actor.open_requests}
         for name, timings in (('decision', self.actor.decision_ns),
                               ('wakeup_lateness', self.actor.wakeup_lateness_ns),
+                              ('receipt_to_decision', self.actor.receipt_to_decision_ns),
+                              ('completion_to_dispatch', self.actor.completion_to_dispatch_ns),
                               ('encode', self.dispatcher.encode_ns)):
             for percent in (50, 99):
                 value_ns = timings.quantile_ns(percent)

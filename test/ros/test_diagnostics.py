@@ -144,6 +144,19 @@ def test_a_bag_without_simulated_time_gets_a_hint(stage):
     assert 'time since boot' in statuses.messages[1].detail
 
 
+def test_the_governor_says_how_fast_it_is_itself(stage):
+    results, _ = stage.one_camera()
+    stage.activate()
+    camera = stage.camera()
+    camera.publish(image())
+    results.wait_for(1)
+    values = wait_until(lambda: {
+        pair.key: pair.value for pair in stage.entry('governor', OK, '').values
+        if pair.key.endswith('_us')})
+    for name in ('decision', 'receipt_to_decision', 'encode'):
+        assert 0 < float(values[f'{name}_p50_us']) <= float(values[f'{name}_p99_us']) < 10**7
+
+
 def test_a_failing_server_is_an_error_that_quotes_it(stage):
     _, statuses = stage.one_camera(backend_model='failing', runtime_ms=10)
     stage.activate()

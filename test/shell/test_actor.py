@@ -294,3 +294,46 @@ def test_a_scheduler_that_always_wants_to_wake_up_does_not_burn_the_processor(st
     first, second = [at for event, at in zip(stage.scheduler.events, stage.scheduler.instants)
                      if event == Woke()][:2]
     assert second - first > 90 * NS_PER_MS
+
+
+def test_an_instant_that_comes_right_after_a_wake_up_is_not_slept_through(stage):
+    target = MonotonicClock().now_ns() + 20 * NS_PER_MS
+    later = target + NS_PER_MS // 4
+
+    def ask_for_another(event, now_ns):
+        stage.scheduler.wakeup_ns = later if now_ns < later else None
+        return ()
+    stage.scheduler.reactions[Woke] = ask_for_another
+    stage.scheduler.wakeup_ns = target
+    stage.arrive(1)
+    wait_until(lambda: stage.scheduler.wakeup_ns is None)
+    assert stage.actor._quiet_until_ns == 0
+
+
+def test_an_instant_asked_for_again_after_it_was_served_waits_a_millisecond(stage):
+    target = MonotonicClock().now_ns() + 5 * NS_PER_MS
+    stage.scheduler.reactions[Woke] = lambda event, now_ns: ()
+    stage.scheduler.wakeup_ns = target
+    stage.arrive(1)
+    wait_until(lambda: stage.scheduler.events.count(Woke()) >= 5)
+    woken = [at for event, at in zip(stage.scheduler.events, stage.scheduler.instants)
+             if event == Woke()]
+    assert min(after - before for before, after in zip(woken, woken[1:])) >= NS_PER_MS
+    assert stage.actor.wakeup_lateness_ns.quantile_ns(100) >= 4 * NS_PER_MS
+
+
+def test_the_time_from_receipt_to_decision_begins_at_the_receipt(stage):
+    received_at_ns = MonotonicClock().now_ns() - 70 * NS_PER_MS
+    stage.actor.post(arrived(1), Payload('front', 'message 1', '', received_at_ns))
+    wait_until(lambda: stage.actor.receipt_to_decision_ns.count == 1)
+    assert 70 * NS_PER_MS <= stage.actor.receipt_to_decision_ns.quantile_ns(50) < 10**10
+
+
+def test_an_answer_that_starts_the_next_request_counts_and_a_last_one_does_not(stage):
+    stage.arrive(1, 2)
+    wait_until(lambda: stage.neighbour.sent)
+    stage.actor.post(BackendCompleted(1), ())
+    wait_until(lambda: len(stage.neighbour.sent) == 2)
+    stage.actor.post(BackendCompleted(2), ())
+    wait_until(lambda: stage.actor.open_requests == 0)
+    assert stage.actor.completion_to_dispatch_ns.count == 1

@@ -23,6 +23,7 @@ import time
 
 from vig_governor.backend.budget import RegionBudget
 from vig_governor.backend.shared_memory import KEY_PREFIX, SharedRegion
+from vig_governor.threads import NamedThread
 
 _log = logging.getLogger('vig.backend')
 
@@ -194,8 +195,7 @@ class Registrar:
             if self._is_closed:
                 return False
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name='vig-shared-memory',
-                                                daemon=True)
+                self._thread = NamedThread(self._run, 'vig-shared-memory')
                 self._thread.start()
             self._jobs.put(job)
             return True

@@ -12,6 +12,7 @@ from queue import SimpleQueue
 import threading
 import time
 
+from vig_governor.threads import NamedThread
 
 _here = threading.local()
 
@@ -54,8 +55,7 @@ class Senders:
             if self._idle:
                 self._idle -= 1
             else:
-                thread = threading.Thread(target=self._run, daemon=True,
-                                          name=f'{self._name}-{len(self._threads)}')
+                thread = NamedThread(self._run, f'{self._name}-{len(self._threads)}')
                 thread.start()
                 self._threads.append(thread)
             self._jobs.put(job)
