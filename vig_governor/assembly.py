@@ -15,7 +15,7 @@ from vig_core.model import Model, System, Variant
 
 from vig_governor.backend.base import Backend, BackendUnavailable, ModelSignature
 from vig_governor.backend.signature import check_complete, SignatureMismatch
-from vig_governor.config import Config, SecurityOptions, StreamBinding
+from vig_governor.config import Config, StreamBinding
 from vig_governor.encoders import make_encoder
 from vig_governor.encoders.base import EncodeError, Encoder
 from vig_governor.encoders.reference import REFERENCE_TYPE
@@ -53,12 +53,10 @@ def assemble(config: Config, backend: Backend) -> Assembly:
 
     :raises BackendUnavailable: no server, or a model that is not there or not ready.
     :raises EncodeError: an encoder that does not exist or cannot feed its model.
-    :raises Mismatch: a tensor that the model does not have, or options that are not supported.
+    :raises Mismatch: a tensor that the model does not have, or with ``trust: strict`` a model of
+        the server that no contract names.
     """
     end_s = time.monotonic() + CONFIGURE_TIMEOUT_S
-    if config.backend.security != SecurityOptions():
-        raise Mismatch(f'{config.source}: backend.security: encrypted and authenticated '
-                       'connections are not supported by the node yet; remove the block')
     _check_owners(config)
     server = backend.connect(timeout_s=_CONNECT_TIMEOUT_S)
     signatures: dict[str, ModelSignature] = {}
@@ -66,6 +64,8 @@ def assemble(config: Config, backend: Backend) -> Assembly:
         for variant in model.usable_variants:
             if variant.backend_model not in signatures:
                 signatures[variant.backend_model] = _inspect(backend, model, variant, end_s)
+    if config.backend.is_strict:
+        _refuse_others(config, backend, signatures, end_s)
     system = _with_signatures(config, signatures)
     notices = [*config.notices,
                *(text for signature in signatures.values() for text in signature.warnings)]
@@ -89,6 +89,20 @@ def _inspect(backend: Backend, model: Model, variant: Variant, end_s: float) -> 
     except BackendUnavailable as error:
         raise BackendUnavailable(
             f'models.{model.name}.variants: variant {variant.variant_id}: {error}') from None
+
+
+def _refuse_others(config: Config, backend: Backend, signatures: Mapping[str, ModelSignature],
+                   end_s: float) -> None:
+    """Keep the premise of all plans: nothing runs on this server that no contract names."""
+    named = {*config.backend_models,
+             *(step for signature in signatures.values() for step in signature.steps)}
+    ready = backend.ready_models(timeout_s=max(0.1, end_s - time.monotonic()))
+    others = [name for name in ready if name not in named]
+    if others:
+        raise Mismatch(
+            f'{config.source}: backend.trust = strict: the server also serves '
+            f'{", ".join(others[:8])}{" ..." if len(others) > 8 else ""}, which no contract '
+            'names; unload them, name them in models, or set trust: open')
 
 
 def _with_signatures(config: Config, signatures: Mapping[str, ModelSignature]) -> System:

@@ -35,6 +35,7 @@ from vig_governor import messages, qos
 from vig_governor.actor import Actor
 from vig_governor.assembly import assemble
 from vig_governor.backend.base import BackendUnavailable
+from vig_governor.backend.credentials import load_credentials
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.clock import SteadyClock
 from vig_governor.config import load_config, StreamBinding
@@ -105,7 +106,8 @@ class GovernorNode(LifecycleNode):
             backend = TritonBackend(config.backend.endpoint,
                                     key_prefix=config.backend.shm_key_prefix,
                                     max_regions=config.backend.max_shm_regions,
-                                    owners=config.backend.shm_owner_uids)
+                                    owners=config.backend.shm_owner_uids,
+                                    credentials=load_credentials(config.backend.security))
             made.callback(backend.close)
             classes = {binding.name: messages.message_class(binding)
                        for binding in config.streams}

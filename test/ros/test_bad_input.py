@@ -65,6 +65,16 @@ CASES = {
         lambda stage: config_text(stage.endpoint, models=detector(),
                                   streams=[stream_text('front', '/cam//x y', 'detector')]),
         ['streams.front.topic', '/cam//x y']),
+    'a model of the server that no contract names under trust: strict': (
+        lambda stage: config_text(stage.endpoint, models=detector(), backend='  trust: strict\n',
+                                  streams=[stream_text('front', '/cam', 'detector')]),
+        ['backend.trust', 'failing, pair', 'unload them']),
+    'a token that cannot be read': (
+        lambda stage: config_text(
+            stage.endpoint, models=detector(),
+            backend=f'  security: {{token_file: {stage.write("two words", "token")}}}\n',
+            streams=[stream_text('front', '/cam', 'detector')]),
+        ['backend.security.token_file', 'one word']),
     'a stream of an unknown model': (
         lambda stage: config_text(stage.endpoint, models=detector(),
                                   streams=[stream_text('front', '/cam', 'detektor')]),

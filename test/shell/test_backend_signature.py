@@ -4,10 +4,10 @@ import pytest
 
 from vig_governor.backend.base import ModelSignature, TensorSpec
 from vig_governor.backend.calls import wire_shape
-from vig_governor.backend.input_memory import is_loopback
 from vig_governor.backend.signature import (check_complete, check_input, NotGovernable,
                                             signature_of, SignatureMismatch)
 from vig_governor.backend.slots import FilledTensor
+from vig_governor.endpoints import is_loopback
 
 DETECTOR = {
     'name': 'detector',

@@ -247,6 +247,25 @@ def test_a_certificate_that_is_not_there_is_refused_where_a_node_would_use_it(tm
                    value='ca.pem', says=['no such file'], require_profiles=True)
 
 
+def test_a_token_is_given_once_and_never_shown_to_the_network(tmp_path, monkeypatch):
+    (tmp_path / 'token').write_text('abc')
+    (tmp_path / 'token').chmod(0o644)
+    text = changed('slots: 1', 'slots: 1\n  security: {token_file: token}')
+    notices = ' '.join(load(tmp_path, text).notices)
+    assert 'unencrypted' in notices and 'mode 0644' in notices and 'chmod 600' in notices
+    afar = changed('slots: 1\n', 'slots: 1\n  grpc_endpoint: "127.robot.local:8001"\n', text)
+    assert_refused(tmp_path, afar, line=5, key='backend.security.token_file', value='token',
+                   says=['to another host', 'root_certificates'])
+    twice = changed('token_file: token', 'token_file: token, token_variable: HERE', text)
+    assert_refused(tmp_path, twice, line=4, key='backend.security.token_variable', value='HERE',
+                   says=['keep one'])
+    monkeypatch.delenv('VIG_NOT_SET', raising=False)
+    unset = changed('token_file: token', 'token_variable: VIG_NOT_SET', text)
+    load(tmp_path, unset)
+    assert_refused(tmp_path, unset, line=4, key='backend.security.token_variable',
+                   value='VIG_NOT_SET', says=['no such environment'], require_profiles=True)
+
+
 def test_all_problems_are_reported_together_in_the_order_of_their_lines(tmp_path):
     text = changed('slots: 1', 'slots: 0')
     text = changed('class: protected', 'clas: protected', text)

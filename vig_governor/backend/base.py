@@ -54,6 +54,8 @@ class ModelSignature:
     max_batch_size: int = 0
     warnings: tuple[str, ...] = ()
     """One sentence each: dynamic batching delay, bounded server queue, and the like."""
+    steps: tuple[str, ...] = ()
+    """Models that run within this one, where it is an ensemble."""
 
     @property
     def digest(self) -> str:
@@ -136,6 +138,13 @@ class Backend(Protocol):
         Describe a model that is ready.
 
         :raises BackendUnavailable: the model is unknown, not ready, or the server is gone.
+        """
+
+    def ready_models(self, *, timeout_s: float) -> tuple[str, ...]:
+        """
+        Name every model of the server that would run a request now.
+
+        :raises BackendUnavailable: the server is gone.
         """
 
     def open_stream(self, stream: str, *, slots: int, transport: str) -> None:

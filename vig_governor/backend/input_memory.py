@@ -10,6 +10,7 @@ from vig_governor.backend.references import References
 from vig_governor.backend.segments import private_segment, Refused, Registrar, Unreachable
 from vig_governor.backend.shared_memory import sweep
 from vig_governor.backend.slots import Slot, SlotPool
+from vig_governor.endpoints import is_loopback
 
 _log = logging.getLogger('vig.backend')
 
@@ -128,11 +129,3 @@ class InputMemory:
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
             raise BackendUnavailable(f'the connection to {self._endpoint} is closed')
-
-
-def is_loopback(endpoint: str) -> bool:
-    """Whether an endpoint names this host, so that both sides may see the same memory."""
-    if endpoint.startswith('unix:'):
-        return True
-    host = endpoint.rpartition(':')[0].strip('[]').lower()
-    return host in ('localhost', '::1') or host.startswith('127.')

@@ -45,7 +45,9 @@ def signature_of(config: Mapping[str, Any]) -> ModelSignature:
         inputs=tuple(_spec(entry) for entry in config.get('input', ())),
         outputs=tuple(_spec(entry) for entry in config.get('output', ())),
         max_batch_size=int(config.get('max_batch_size', 0)),
-        warnings=_warnings(name, config.get('dynamic_batching')))
+        warnings=_warnings(name, config.get('dynamic_batching')),
+        steps=tuple(str(step.get('model_name', ''))
+                    for step in config.get('ensemble_scheduling', {}).get('step', ())))
 
 
 def check_input(signature: ModelSignature, tensor: str, datatype: str,

@@ -14,6 +14,7 @@ from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, Inp
                                        ModelSignature, Outcome, ReferenceRefused)
 from vig_governor.backend.budget import MAX_REGIONS
 from vig_governor.backend.calls import Call, outputs_of, wire_shape
+from vig_governor.backend.credentials import Credentials, remedy
 from vig_governor.backend.input_memory import InputMemory
 from vig_governor.backend.segments import Refused, Unreachable
 from vig_governor.backend.senders import may_wait_here, Senders
@@ -63,6 +64,17 @@ class ModelCounts:
         return self.successes + self.failures
 
 
+class _Bearer(triton.InferenceServerClientPlugin):  # type: ignore[misc]
+    """Puts the token into every call of the client."""
+
+    def __init__(self, authorization: str) -> None:
+        self._authorization = authorization
+
+    def __call__(self, request: Any) -> None:
+        """Add the header in place."""
+        request.headers = {**(request.headers or {}), 'authorization': self._authorization}
+
+
 class RegionForgotten(Exception):
     """The server has lost a region that it knew: it was restarted."""
 
@@ -80,14 +92,22 @@ class TritonBackend:
         the credit, so this limit only keeps a lost request from being remembered for ever.
     :param max_regions: shared-memory regions registered at once, ours and those of producers.
     :param owners: user ids whose regions may be referred to; empty: that of this process.
+    :param credentials: what is shown to the server and demanded of it; nothing by default.
     """
 
     def __init__(self, endpoint: str, *, give_up_after_s: float = GIVE_UP_AFTER_S,
                  key_prefix: str = KEY_PREFIX, max_regions: int = MAX_REGIONS,
-                 owners: tuple[int, ...] = ()) -> None:
+                 owners: tuple[int, ...] = (),
+                 credentials: Credentials = Credentials()) -> None:
         self.endpoint = endpoint
+        self._credentials = credentials
         self._give_up_after_s = give_up_after_s
-        self._client = triton.InferenceServerClient(endpoint, channel_args=list(_CHANNEL))
+        self._client = triton.InferenceServerClient(
+            endpoint, channel_args=list(_CHANNEL), ssl=credentials.uses_tls,
+            root_certificates=credentials.root_certificates,
+            private_key=credentials.private_key, certificate_chain=credentials.certificate_chain)
+        if credentials.authorization:
+            self._client.register_plugin(_Bearer(credentials.authorization))
         self._memory = InputMemory(endpoint, self._register, self._unregister,
                                    key_prefix=key_prefix, max_regions=max_regions,
                                    owners=owners)
@@ -111,8 +131,7 @@ class TritonBackend:
                 if time.monotonic() + _PAUSE_S >= end_s:
                     raise BackendUnavailable(
                         f'no Triton server answered at {self.endpoint} within {timeout_s:g} s '
-                        f'({_text(error)}): start the server, or correct backend.grpc_endpoint'
-                    ) from None
+                        f'({_text(error)}): {remedy(str(error), self._credentials)}') from None
             pause.wait(_PAUSE_S)
 
     def inspect(self, backend_model: str, *, timeout_s: float) -> ModelSignature:
@@ -133,6 +152,15 @@ class TritonBackend:
         with self._lock:
             self._signatures[backend_model] = signature
         return signature
+
+    def ready_models(self, *, timeout_s: float) -> tuple[str, ...]:
+        """Name the models that are ready, whoever uses them; see ``Backend``."""
+        try:
+            index = self._client.get_model_repository_index(client_timeout=timeout_s).models
+        except (InferenceServerException, ValueError) as error:
+            raise BackendUnavailable(f'the models of {self.endpoint} could not be listed: '
+                                     f'{_text(error)}') from None
+        return tuple(sorted({entry.name for entry in index if entry.state == 'READY'}))
 
     def is_live(self, *, timeout_s: float = 1.0) -> bool:
         """Whether the server process answers."""

@@ -16,17 +16,24 @@ class SecurityOptions:
 
     :ivar root_certificates: PEM; any of the three PEM files switches TLS on.
     :ivar token_file: file that holds one bearer token.
+    :ivar token_variable: environment variable that holds it instead.
     """
 
     root_certificates: str | None = None
     private_key: str | None = None
     certificate_chain: str | None = None
     token_file: str | None = None
+    token_variable: str | None = None
 
     @property
     def uses_tls(self) -> bool:
         """Whether the connection is encrypted."""
         return self.root_certificates is not None or self.certificate_chain is not None
+
+    @property
+    def has_token(self) -> bool:
+        """Whether requests carry a token."""
+        return self.token_file is not None or self.token_variable is not None
 
 
 @dataclass(frozen=True, slots=True)

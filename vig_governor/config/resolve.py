@@ -5,7 +5,6 @@ Rules of the core stay in the core; here are those that only a file can break.
 """
 
 from collections.abc import Mapping
-import os
 import re
 from types import MappingProxyType
 
@@ -17,8 +16,9 @@ from vig_core.contract import (
 from vig_core.errors import ContractError
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 
-from vig_governor.config.options import BackendOptions, SecurityOptions
+from vig_governor.config.options import BackendOptions
 from vig_governor.config.problems import Findings, Path
+from vig_governor.config.resolve_security import resolve_security
 from vig_governor.config.schema import Backend
 from vig_governor.config.schema_model import ContractBlock, Extension, ModelBlock, VariantBlock
 from vig_governor.config.translate import nearest
@@ -103,22 +103,8 @@ def resolve_backend(backend: Backend, folder: str, findings: Findings, *,
     :param must_exist: whether the named certificates must be there now.
     """
     check_endpoint(backend.grpc_endpoint, ('backend', 'grpc_endpoint'), findings)
-    at: Path = ('backend', 'security')
-    paths: dict[str, str | None] = {}
-    for key in ('root_certificates', 'private_key', 'certificate_chain', 'token_file'):
-        value = getattr(backend.security, key) if backend.security else None
-        paths[key] = None if value is None else os.path.join(folder, os.path.expanduser(value))
-        if must_exist and value is not None and not os.path.isfile(paths[key] or ''):
-            findings.refuse((*at, key), 'there is no such file; relative paths start at the '
-                            'folder of this configuration')
-    for one, other in (('private_key', 'certificate_chain'), ('certificate_chain', 'private_key')):
-        if paths[one] is not None and paths[other] is None:
-            findings.refuse((*at, one), f'needs {other} beside it: a key and its certificate '
-                                        'belong together')
-    options = SecurityOptions(**paths)
-    if options.token_file is not None and not options.uses_tls:
-        findings.notice((*at, 'token_file'), 'the token travels unencrypted without '
-                        'root_certificates')
+    options = resolve_security(backend.security, backend.grpc_endpoint, folder, findings,
+                               must_exist=must_exist)
     defaults = BackendOptions()
     return BackendOptions(
         endpoint=backend.grpc_endpoint,

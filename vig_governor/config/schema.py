@@ -39,6 +39,9 @@ class Security(Block):
         default=None, description='PEM file of the own certificate; needs private_key')
     token_file: str | None = Field(
         default=None, description='file with one bearer token for the server')
+    token_variable: str | None = Field(
+        default=None, pattern=r'^[A-Za-z_][A-Za-z0-9_]{0,127}$',
+        description='environment variable with the token, instead of token_file')
     shm_key_prefix: str = Field(
         default='/vig_', pattern=r'^/[A-Za-z0-9_.\-]{1,63}$',
         description='every shared-memory key starts with it: a slash, then letters, digits or '
