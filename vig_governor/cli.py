@@ -21,6 +21,7 @@ from vig_core.errors import VigError
 MODULES: dict[str, tuple[str, str]] = {
     'demo': ('vig_governor.demo.cli', 'the main job on this computer: real server, real models'),
     'profile': ('vig_governor.measure.profile_cli', 'measure every variant alone on the server'),
+    'policy': ('vig_governor.sros_policy', 'print the SROS 2 policy with the least rights'),
     'replay': ('vig_governor.replay', 'play a recorded trace through the core again, or what if'),
     'trace': ('vig_governor.trace_show', 'look into a recorded trace'),
 }

@@ -4,9 +4,16 @@ from pathlib import Path
 
 from certificates import make_certificates, TokenGate
 
+import pytest
+
 from rcl_interfaces.msg import Log
 
 from stage import config_text, image, model_text, Reader, stream_text
+
+from vig_governor.config import load_config
+from vig_governor.sros_policy import policy_of
+
+from waiting import wait_until
 
 TOKEN = 'kept-between-us'
 
@@ -46,3 +53,30 @@ def test_a_server_that_refuses_the_token_is_no_traceback(stage, tmp_path):
         success, seconds = stage.change('configure')
     assert not success and seconds < 5
     assert 'the server wants a token' in stage.node.last_failure
+
+
+@pytest.mark.parametrize('namespace, has_sim_time', [('', False), ('robot', True)])
+def test_the_policy_allows_what_the_node_does_and_nothing_else(stage, namespace, has_sim_time):
+    path = stage.write(config_text(
+        stage.endpoint, models=[model_text('detector', 'echo')],
+        streams=[stream_text('front', '/cam', 'detector'),
+                 stream_text('rear', 'rear/image', 'detector', extra='output: ~/seen')]))
+    stage.governor(path, namespace=namespace, use_sim_time=has_sim_time)
+    stage.activate()
+    profile = policy_of(load_config(path), namespace=f'/{namespace}',
+                        has_sim_time=has_sim_time).find('.//profile')
+
+    def allowed(block, rule):
+        return {each.text for found in profile.findall(block) if found.get(rule) == 'ALLOW'
+                for each in found}
+
+    def used(ask):
+        return {name for name, _ in ask('governor', f'/{namespace}')}
+
+    client = stage.client
+    published = allowed('topics', 'publish')
+    wait_until(lambda: used(client.get_publisher_names_and_types_by_node) == published, 5.0,
+               lambda: used(client.get_publisher_names_and_types_by_node) ^ published)
+    assert used(client.get_subscriber_names_and_types_by_node) == allowed('topics', 'subscribe')
+    assert used(client.get_service_names_and_types_by_node) == allowed('services', 'reply')
+    assert not used(client.get_client_names_and_types_by_node)

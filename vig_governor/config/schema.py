@@ -88,8 +88,8 @@ class Backend(Block):
         default=None, description='model folder of the server, if visible here; shows swapped '
                                   'weights')
     trust: Literal['open', 'strict'] = Field(
-        default='open', description='strict refuses models and streams that no contract names; '
-                                    'default open')
+        default='open', description='strict refuses a server with ready models that no contract '
+                                    'names; default open')
     max_inflight_mib: int = Field(
         default=512, ge=1, le=1_048_576, description='payload waiting and running, MiB; '
                                                      'default 512')
