@@ -14,6 +14,7 @@ from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, Inp
                                        ModelSignature, Outcome, ReferenceRefused)
 from vig_governor.backend.budget import MAX_REGIONS
 from vig_governor.backend.calls import Call, outputs_of, wire_shape
+from vig_governor.backend.channel import make_client
 from vig_governor.backend.credentials import Credentials, remedy
 from vig_governor.backend.input_memory import InputMemory
 from vig_governor.backend.segments import Refused, Unreachable
@@ -30,17 +31,6 @@ SHARED_MEMORY_TIMEOUT_S = 1.0
 CLOSE_TIMEOUT_S = 2.0
 _ATTEMPT_S = 1.0
 _PAUSE_S = 0.1
-
-_CHANNEL = [
-    ('grpc.max_send_message_length', -1),
-    ('grpc.max_receive_message_length', -1),
-    # A robot's server is never behind a web proxy, but a developer's environment names one.
-    ('grpc.enable_http_proxy', 0),
-    # gRPC waits up to two minutes between attempts by default; a restarted server is back sooner.
-    ('grpc.initial_reconnect_backoff_ms', 100),
-    ('grpc.min_reconnect_backoff_ms', 500),
-    ('grpc.max_reconnect_backoff_ms', 1000),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +52,6 @@ class ModelCounts:
     def finished(self) -> int:
         """Requests that have left the model, well or not."""
         return self.successes + self.failures
-
-
-class _Bearer(triton.InferenceServerClientPlugin):  # type: ignore[misc]
-    """Puts the token into every call of the client."""
-
-    def __init__(self, authorization: str) -> None:
-        self._authorization = authorization
-
-    def __call__(self, request: Any) -> None:
-        """Add the header in place."""
-        request.headers = {**(request.headers or {}), 'authorization': self._authorization}
 
 
 class RegionForgotten(Exception):
@@ -102,12 +81,7 @@ class TritonBackend:
         self.endpoint = endpoint
         self._credentials = credentials
         self._give_up_after_s = give_up_after_s
-        self._client = triton.InferenceServerClient(
-            endpoint, channel_args=list(_CHANNEL), ssl=credentials.uses_tls,
-            root_certificates=credentials.root_certificates,
-            private_key=credentials.private_key, certificate_chain=credentials.certificate_chain)
-        if credentials.authorization:
-            self._client.register_plugin(_Bearer(credentials.authorization))
+        self._client = make_client(endpoint, credentials)
         self._memory = InputMemory(endpoint, self._register, self._unregister,
                                    key_prefix=key_prefix, max_regions=max_regions,
                                    owners=owners)
