@@ -16,7 +16,7 @@ from vig_governor.config import Config, load_config
 OF_EVERY_NODE = ('/rosout', '/parameter_events', '/diagnostics')
 OWN_TOPICS = ('status', 'transition_event')
 SERVICES = (
-    'cancel', 'explain', 'change_state', 'get_state', 'get_available_states',
+    'cancel', 'explain', 'record', 'change_state', 'get_state', 'get_available_states',
     'get_available_transitions', 'get_transition_graph', 'describe_parameters', 'get_parameters',
     'get_parameter_types', 'list_parameters', 'set_parameters', 'set_parameters_atomically',
     'get_type_description')
