@@ -19,6 +19,8 @@ from vig_core import units
 from vig_core.errors import VigError
 
 MODULES: dict[str, tuple[str, str]] = {
+    'calibrate': ('vig_governor.measure.calibrate_cli',
+                  'measure profiles and interference, write a new file with them'),
     'demo': ('vig_governor.demo.cli', 'the main job on this computer: real server, real models'),
     'profile': ('vig_governor.measure.profile_cli', 'measure every variant alone on the server'),
     'policy': ('vig_governor.sros_policy', 'print the SROS 2 policy with the least rights'),

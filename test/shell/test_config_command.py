@@ -47,7 +47,7 @@ def test_check_for_the_node_says_what_to_measure_and_where_to_write_it(tmp_path,
     assert 'large (not measured)' in capsys.readouterr().out
     assert cli.main(['check', '--node', '-c', path]) == 1
     err = capsys.readouterr().err
-    assert 'perf_analyzer' in err and 'profile: {p50_us: ' in err
+    assert 'vig calibrate' in err and 'profile: {p50_us: ' in err
 
 
 @pytest.mark.parametrize('arguments', [[], ['chek'], ['check'], ['check', '-c'],

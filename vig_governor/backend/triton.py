@@ -22,6 +22,7 @@ from vig_governor.backend.senders import may_wait_here, Senders
 from vig_governor.backend.shared_memory import KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of
 from vig_governor.backend.slots import FilledTensor, LentTensor, Slot
+from vig_governor.backend.triton_facts import TritonFacts
 from vig_governor.backend.verdict import judge, Meaning, Verdict
 
 _log = logging.getLogger('vig.backend')
@@ -58,7 +59,7 @@ class RegionForgotten(Exception):
     """The server has lost a region that it knew: it was restarted."""
 
 
-class TritonBackend:
+class TritonBackend(TritonFacts):
     """
     A ``Backend`` over one Triton server. All methods may be called from any thread.
 

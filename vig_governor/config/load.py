@@ -104,5 +104,5 @@ def _check_planning(backend: Backend | None, blocks: Mapping[str, ModelBlock],
             if variant.profile is None:
                 say((*at, 'variants', index, 'profile'),
                     f'variant {variant.id} has no measured runtimes, and the node plans with '
-                    'nothing else; measure them, for example with perf_analyzer of Triton, and '
-                    'add profile: {p50_us: ..., p95_us: ..., p99_us: ...}')
+                    'nothing else; measure them: vig calibrate -c THIS_FILE -o NEW_FILE, or add '
+                    'profile: {p50_us: ..., p95_us: ..., p99_us: ...}')

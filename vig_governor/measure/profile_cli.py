@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         for sentence in bench.skipped:
             print(f'note: {sentence}')
         print(f'{bench.server}: {plan.describe()}')
-        with Bars(bench.feeds, plan.runs * (plan.warmup + plan.points)) as bars:
+        with Bars(dict.fromkeys(bench.feeds, plan.steps)) as bars:
             profiler = Profiler(bench.backend, bench.feeds, plan, on_point=bars.advance)
             profiles = profile_alone(profiler)
         print(f'clock: steps of {profiler.resolution_ns} ns')

@@ -47,6 +47,11 @@ class Plan:
         """Word for the manifest."""
         return BACK_TO_BACK if self.period_ns is None else GRID
 
+    @property
+    def steps(self) -> int:
+        """Requests and skipped points of all runs of one model."""
+        return self.runs * (self.warmup + self.points)
+
     def describe(self) -> str:
         """Say it in one line."""
         how = ('back to back' if self.period_ns is None else

@@ -1,6 +1,6 @@
 """Progress bars on a terminal; nothing where stderr is a file or a pipe."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from types import TracebackType
 
 from rich.console import Console
@@ -11,17 +11,17 @@ class Bars:
     """
     One bar for each model; a context manager.
 
-    :param names: what is measured.
-    :param total: steps of each.
+    :param steps: how many there are for each.
     """
 
-    def __init__(self, names: Iterable[str], total: int) -> None:
+    def __init__(self, steps: Mapping[str, int]) -> None:
         console = Console(stderr=True)
         self._progress = Progress(
             TextColumn('{task.description}'), BarColumn(), MofNCompleteColumn(),
             TimeRemainingColumn(), console=console, disable=not console.is_terminal,
             transient=True)
-        self._tasks = {name: self._progress.add_task(name, total=total) for name in names}
+        self._tasks = {name: self._progress.add_task(name, total=total)
+                       for name, total in steps.items()}
 
     def advance(self, name: str) -> None:
         """Count one step of a model."""

@@ -1,0 +1,48 @@
+"""What a Triton server says of itself and its models: for manifests and checks."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
+
+from vig_governor.backend.base import BackendUnavailable
+from vig_governor.backend.verdict import judge
+
+
+class TritonFacts:
+    """The questions of a client that is connected to ``endpoint``."""
+
+    endpoint: str
+    _client: triton.InferenceServerClient
+
+    def facts(self, *, timeout_s: float = 1.0) -> tuple[str, str]:
+        """
+        Give the server's name and version.
+
+        :raises BackendUnavailable: it does not answer.
+        """
+        facts = self._question('metadata', lambda: self._client.get_server_metadata(
+            client_timeout=timeout_s))
+        return str(facts.name), str(facts.version)
+
+    def model_config(self, backend_model: str, *, timeout_s: float = 1.0) -> Mapping[str, Any]:
+        """
+        Give a model's effective configuration in its JSON form.
+
+        :raises BackendUnavailable: the server does not know the model or does not answer.
+        """
+        answer = self._question(
+            f'configuration of model {backend_model!r}', lambda: self._client.get_model_config(
+                backend_model, as_json=True, client_timeout=timeout_s))
+        config: Mapping[str, Any] = answer['config']
+        return config
+
+    def _question(self, what: str, ask: Callable[[], Any]) -> Any:
+        try:
+            return ask()
+        except InferenceServerException as error:
+            why = judge(error.status(), error.message() or '').text
+        except ValueError as error:
+            why = str(error)
+        raise BackendUnavailable(f'no {what} from {self.endpoint}: {why}')
