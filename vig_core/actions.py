@@ -9,6 +9,8 @@ from vig_core.request import Reason
 class OverloadState(Enum):
     """How much the governor gives up; each state includes the effects of those before it."""
 
+    __hash__ = object.__hash__  # members are singletons; Enum's own hash is a slow Python call
+
     NORMAL = 'normal'
     FRESHNESS_PRESSURE = 'freshness_pressure'
     DEGRADED = 'degraded'

@@ -13,6 +13,8 @@ from vig_core.errors import ContractError
 class Criticality(IntEnum):
     """The class of a model; a smaller number is always served first, never traded."""
 
+    __hash__ = int.__hash__  # as integers; Enum's own hash is a slow Python call
+
     PROTECTED = 0
     HIGH = 1
     NORMAL = 2
@@ -26,6 +28,8 @@ class Criticality(IntEnum):
 
 class QueuePolicy(Enum):
     """What happens to a waiting request when another one of the same stream arrives."""
+
+    __hash__ = object.__hash__  # members are singletons; Enum's own hash is a slow Python call
 
     LATEST = 'latest'
     LATEST_PER_KEY = 'latest_per_key'

@@ -64,7 +64,11 @@ class RuntimeWindow:
 
 
 class RuntimeBook:
-    """Planned runtimes of every variant of a system."""
+    """
+    Planned runtimes of every variant of a system.
+
+    :ivar version: another number whenever any plan is another one.
+    """
 
     def __init__(self, system: System) -> None:
         """Plan with the profiles alone."""
@@ -79,6 +83,7 @@ class RuntimeBook:
                     self._with_margin(variant.profile.p99_ns),
                     self._plans_ns.get(variant.backend_model, 0))
         self._floors_ns = dict(self._plans_ns)
+        self.version = 0
 
     @property
     def margin_percent(self) -> int:
@@ -106,7 +111,10 @@ class RuntimeBook:
 
     def _plan(self, name: str) -> None:
         observed_ns = self._windows[name].quantile_ns(95) or 0
-        self._plans_ns[name] = max(self._floors_ns[name], self._with_margin(observed_ns))
+        plan_ns = max(self._floors_ns[name], self._with_margin(observed_ns))
+        if plan_ns != self._plans_ns[name]:
+            self._plans_ns[name] = plan_ns
+            self.version += 1
 
     def _with_margin(self, runtime_ns: int) -> int:
         return runtime_ns * self._margin_percent // 100

@@ -39,11 +39,14 @@ class ExpectedArrival:
 class ArrivalForecast:
     """The next expected arrival of one guarded stream."""
 
-    __slots__ = ('_period_ns', '_deadline_ns', '_jitter_ns', '_captured_at_ns', '_due_ns',
+    __slots__ = ('_period_ns', '_deadline_ns', '_jitter_ns', '_captured_at_ns', 'due_ns',
                  '_budget_ns', '_window_ns', 'alive_until_ns')
 
     alive_until_ns: int
     """Last instant at which a frame is still expected; before all time if none is."""
+
+    due_ns: int
+    """One period after the last arrival; before all time if there was none."""
 
     def __init__(self, contract: Contract) -> None:
         """Forecast nothing until the first arrival; the contract must have a period."""
@@ -57,7 +60,7 @@ class ArrivalForecast:
         """Start over: no arrival is known."""
         self.alive_until_ns = NEVER_ALIVE_NS
         self._captured_at_ns = NEVER_ALIVE_NS
-        self._due_ns = NEVER_ALIVE_NS
+        self.due_ns = NEVER_ALIVE_NS
         self._budget_ns = 0
         self._window_ns = 0
 
@@ -67,15 +70,15 @@ class ArrivalForecast:
             return
         transport_ns = max(0, arrived_at_ns - captured_at_ns)
         self._captured_at_ns = captured_at_ns
-        self._due_ns = arrived_at_ns + self._period_ns
+        self.due_ns = arrived_at_ns + self._period_ns
         self._budget_ns = max(0, self._deadline_ns - transport_ns)
         self._window_ns = max(min(transport_ns, self._deadline_ns), 2 * self._jitter_ns)
-        self.alive_until_ns = self._due_ns + MAX_ROLLS * self._period_ns + self._window_ns
+        self.alive_until_ns = self.due_ns + MAX_ROLLS * self._period_ns + self._window_ns
 
     def arrival_ns(self, now_ns: int) -> int | None:
         """Say when the next frame is expected; ``None`` for an unknown or stopped stream."""
-        if now_ns <= self._due_ns:
-            return self._due_ns
+        if now_ns <= self.due_ns:
+            return self.due_ns
         if now_ns > self.alive_until_ns:
             return None
         return max(now_ns, self._rolled_due_ns(now_ns))
@@ -97,12 +100,12 @@ class ArrivalForecast:
 
         The instant is never in the past; ``None`` once it counts as lost.
         """
-        lost_from_ns = self._due_ns + self._window_ns + 1
-        return None if now_ns >= lost_from_ns else (max(now_ns, self._due_ns), lost_from_ns)
+        lost_from_ns = self.due_ns + self._window_ns + 1
+        return None if now_ns >= lost_from_ns else (max(now_ns, self.due_ns), lost_from_ns)
 
     def _rolled_due_ns(self, now_ns: int) -> int:
         """First multiple of the period after the last arrival that can still be waited for."""
-        late_ns = now_ns - self._due_ns - self._window_ns
+        late_ns = now_ns - self.due_ns - self._window_ns
         if late_ns <= 0:
-            return self._due_ns
-        return self._due_ns - (-late_ns // self._period_ns) * self._period_ns
+            return self.due_ns
+        return self.due_ns - (-late_ns // self._period_ns) * self._period_ns

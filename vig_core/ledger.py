@@ -8,6 +8,7 @@ client gave up has its terminal reason and no longer counts as running.
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heappush, heapreplace
 
 from vig_core.coverage import CycleMonitor
 from vig_core.estimate import RuntimeBook
@@ -37,6 +38,7 @@ class StreamLedger:
     monitor: CycleMonitor | None
     forecast: ArrivalForecast | None = None
     alive_until_ns: int = NEVER_ALIVE_NS
+    is_guarded: bool = False
     received: int = 0
     waiting: int = 0
     running: int = 0
@@ -91,7 +93,7 @@ class Ledger:
         self._system = system
         self._overload = overload
         self._streams: dict[str, StreamLedger] = {}
-        self._next_cycle_ns: int | None = None
+        self._cycles: list[tuple[int, int, StreamLedger]] = []
         self.idle = IdleMeter()
         self.stale_compute_ns = 0
         self.late_answers = 0
@@ -108,8 +110,10 @@ class Ledger:
         if account is None:
             monitor = (None if model.contract.cycle_ns is None
                        else CycleMonitor(model.contract, now_ns))
-            account = self._streams[stream] = StreamLedger(stream, model, monitor)
-            self._next_cycle_ns = self._first_cycle_ns()
+            account = self._streams[stream] = StreamLedger(
+                stream, model, monitor, is_guarded=model.is_guarded)
+            if monitor is not None:
+                heappush(self._cycles, (monitor.next_cycle_ns, len(self._streams), account))
         return account
 
     def expect_nothing(self) -> None:
@@ -133,23 +137,16 @@ class Ledger:
 
     def settle(self, now_ns: int) -> None:
         """Judge every consumer cycle that lies before an instant."""
-        if self._next_cycle_ns is None or self._next_cycle_ns >= now_ns:
-            return
-        first_ns: int | None = None
-        for account in self._streams.values():
-            if account.monitor is None:
-                continue
-            if account.monitor.next_cycle_ns < now_ns:
-                self._settle_one(account, account.monitor, now_ns)
-            if first_ns is None or account.monitor.next_cycle_ns < first_ns:
-                first_ns = account.monitor.next_cycle_ns
-        self._next_cycle_ns = first_ns
-
-    def _settle_one(self, account: StreamLedger, monitor: CycleMonitor, now_ns: int) -> None:
-        if account.model.is_guarded:
-            good, bad = monitor.judge_before(min(now_ns, account.alive_until_ns + 1))
-            self._overload.note(now_ns, good=good, bad=bad)
-        monitor.judge_before(now_ns)
+        cycles = self._cycles
+        while cycles and cycles[0][0] < now_ns:
+            _, number, account = cycles[0]
+            monitor = account.monitor
+            assert monitor is not None
+            if account.is_guarded:
+                good, bad = monitor.judge_before(min(now_ns, account.alive_until_ns + 1))
+                self._overload.note(now_ns, good=good, bad=bad)
+            monitor.judge_before(now_ns)
+            heapreplace(cycles, (monitor.next_cycle_ns, number, account))
 
     def book_end(self, request: Request, reason: Reason, now_ns: int) -> bool:
         """
@@ -163,7 +160,7 @@ class Ledger:
         if reason is Reason.COMPLETED:
             account.deliver(request.generation_ns, now_ns)
             account.deadline_misses += 0 if is_met else 1
-        if request.model.is_guarded:
+        if account.is_guarded:
             is_bad = reason in _BAD_FOR_A_GUARDED_STREAM or (
                 reason is Reason.COMPLETED and not is_met)
             self._overload.note(now_ns, good=int(is_met), bad=int(is_bad))
@@ -180,10 +177,6 @@ class Ledger:
             stale_compute_ns=self.stale_compute_ns, late_answers=self.late_answers,
             streams=tuple(_describe(account, now_ns, selectors[account.model.name], runtimes)
                           for account in self))
-
-    def _first_cycle_ns(self) -> int | None:
-        return min((account.monitor.next_cycle_ns for account in self._streams.values()
-                    if account.monitor is not None), default=None)
 
 
 def _describe(account: StreamLedger, now_ns: int, selector: VariantSelector,

@@ -54,7 +54,7 @@ class Beside:
     budget_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Veto:
     """
     The candidate must wait.
@@ -87,30 +87,70 @@ def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned
         is the one that the candidate would take.
     :param overruns_at_ns: instants from which on some of these predictions move with the clock.
     """
+    expected = iter(reservations)
+    judged: list[Reservation] = []
+    find = _first_victim if len(free_at_ns) > 1 else _first_victim_on_one_slot
+    late_ns = find(expected, judged, free_at_ns, planned_ns)
+    if late_ns is None:
+        return None
+    beside = [free_at_ns[0] + planned_ns, *free_at_ns[1:]]
+    until_ns = _until_ns(judged, list(free_at_ns), beside, now_ns, overruns_at_ns)
+    return Veto(judged[-1], late_ns, min(until_ns, _overtaken_from_ns(expected)))
+
+
+def _first_victim(expected: Iterable[Reservation], judged: list[Reservation],
+                  free_at_ns: Sequence[int], planned_ns: int) -> int | None:
+    """Say how late the candidate makes the first reservation that it makes late, if any."""
     without = list(free_at_ns)
     beside = [free_at_ns[0] + planned_ns, *free_at_ns[1:]]
-    until_ns = min((at_ns for at_ns in (*free_at_ns, *overruns_at_ns) if at_ns > now_ns),
-                   default=_FOREVER)
-    is_any_moving = any(at_ns <= now_ns for at_ns in overruns_at_ns)
-    is_end_moving = [is_any_moving or free_at_ns[0] <= now_ns,
-                     *(is_any_moving for _ in free_at_ns[1:])]
-    expected = iter(reservations)
     for reservation in expected:
         if max(beside) <= reservation.arrival_ns or sorted(without) == sorted(beside):
             return None
+        judged.append(reservation)
+        alone_ns = _serve(reservation, without)
+        beside_ns = _serve(reservation, beside)
+        if alone_ns <= reservation.deadline_ns < beside_ns:
+            return beside_ns - reservation.deadline_ns
+    return None
+
+
+def _first_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Reservation],
+                              free_at_ns: Sequence[int], planned_ns: int) -> int | None:
+    """Do the same where there is nothing to choose: one slot is the usual case, and hot."""
+    alone_ns = free_at_ns[0]
+    beside_ns = alone_ns + planned_ns
+    for reservation in expected:
+        arrival_ns = reservation.arrival_ns
+        if beside_ns <= arrival_ns or alone_ns == beside_ns:
+            return None
+        judged.append(reservation)
+        planned_ns = reservation.planned_ns
+        alone_ns = (alone_ns if alone_ns > arrival_ns else arrival_ns) + planned_ns
+        beside_ns += planned_ns
+        if alone_ns <= reservation.deadline_ns < beside_ns:
+            return beside_ns - reservation.deadline_ns
+    return None
+
+
+def _until_ns(judged: Iterable[Reservation], without: list[int], beside: list[int], now_ns: int,
+              overruns_at_ns: Sequence[int]) -> int:
+    """Go through the schedules once more and say when time alone can change the verdict."""
+    until_ns = min((at_ns for at_ns in (*without, *overruns_at_ns) if at_ns > now_ns),
+                   default=_FOREVER)
+    answer_ns = _FOREVER
+    is_any_moving = any(at_ns <= now_ns for at_ns in overruns_at_ns)
+    is_end_moving = [is_any_moving or without[0] <= now_ns, *(is_any_moving for _ in without[1:])]
+    for reservation in judged:
+        deadline_ns = reservation.deadline_ns
         alone_ns = _serve(reservation, without)
         answer_ns = _in_time_from_ns(reservation, beside, is_end_moving, now_ns)
-        beside_ns = _serve(reservation, beside)
-        deadline_ns = reservation.deadline_ns
+        _serve(reservation, beside)
         is_any_moving = is_any_moving or reservation.is_moving
         until_ns = min(until_ns, reservation.changes_at_ns)
         is_pushed = alone_ns - reservation.planned_ns > reservation.arrival_ns
         if is_any_moving and is_pushed and not reservation.is_moving and alone_ns <= deadline_ns:
             until_ns = min(until_ns, now_ns + deadline_ns - alone_ns + 1)
-        if alone_ns <= deadline_ns < beside_ns:
-            return Veto(reservation, beside_ns - deadline_ns,
-                        min(until_ns, answer_ns, _overtaken_from_ns(expected)))
-    return None
+    return min(until_ns, answer_ns)
 
 
 def _overtaken_from_ns(expected: Iterator[Reservation]) -> int:
@@ -147,8 +187,11 @@ def _in_time_from_ns(reservation: Reservation, free_at_ns: list[int], is_end_mov
 def _serve(reservation: Reservation, free_at_ns: list[int]) -> int:
     """Put a reservation on the slot that is free first and say when it finishes."""
     slot = free_at_ns.index(min(free_at_ns)) if len(free_at_ns) > 1 else 0
-    free_at_ns[slot] = max(free_at_ns[slot], reservation.arrival_ns) + reservation.planned_ns
-    return free_at_ns[slot]
+    start_ns = free_at_ns[slot]
+    if start_ns < reservation.arrival_ns:
+        start_ns = reservation.arrival_ns
+    free_at_ns[slot] = finish_ns = start_ns + reservation.planned_ns
+    return finish_ns
 
 
 _FOREVER = 1 << 62

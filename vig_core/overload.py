@@ -30,7 +30,12 @@ STATES = tuple(OverloadState)
 
 
 class OverloadController:
-    """The present state and the evidence for it."""
+    """
+    The present state and the evidence for it.
+
+    :ivar state: the state in force.
+    :ivar next_grid_ns: the next instant at which the state is judged.
+    """
 
     def __init__(self, origin_ns: int, slowest_cycle_ns: int = 0) -> None:
         """
@@ -40,21 +45,12 @@ class OverloadController:
         """
         self._horizon_ns = max(WINDOW_NS, MIN_EVIDENCE * slowest_cycle_ns)
         self._level = 0
+        self.state = OverloadState.NORMAL
         self._since_ns = origin_ns - MIN_DWELL_NS
-        self._next_grid_ns = origin_ns + GRID_NS
+        self.next_grid_ns = origin_ns + GRID_NS
         self._evidence: deque[tuple[int, int, int]] = deque()
         self._good = 0
         self._bad = 0
-
-    @property
-    def state(self) -> OverloadState:
-        """The state in force."""
-        return STATES[self._level]
-
-    @property
-    def next_grid_ns(self) -> int:
-        """The next instant at which the state is judged."""
-        return self._next_grid_ns
 
     @property
     def is_quiet(self) -> bool:
@@ -63,15 +59,19 @@ class OverloadController:
 
     def note(self, at_ns: int, *, good: int = 0, bad: int = 0) -> None:
         """Take in outcomes of guarded streams."""
-        if good or bad:
-            self._evidence.append((at_ns, good, bad))
-            self._good += good
-            self._bad += bad
+        if not good and not bad:
+            return
+        self._good += good
+        self._bad += bad
+        if self._evidence and self._evidence[-1][0] == at_ns:
+            _, good_before, bad_before = self._evidence.pop()
+            good, bad = good + good_before, bad + bad_before
+        self._evidence.append((at_ns, good, bad))
 
     def skip_to(self, now_ns: int) -> None:
         """Pass all grid instants before ``now_ns`` at once; only while it is quiet."""
-        behind = (now_ns - self._next_grid_ns) // GRID_NS
-        self._next_grid_ns += max(0, behind) * GRID_NS
+        behind = (now_ns - self.next_grid_ns) // GRID_NS
+        self.next_grid_ns += max(0, behind) * GRID_NS
 
     def judge(self, *, may_climb: bool = True) -> list[ReportOverload]:
         """
@@ -80,8 +80,8 @@ class OverloadController:
         :param may_climb: False while no guarded stream is alive: what happened before it stopped
             is no reason to give up more.
         """
-        report = self._judge(self._next_grid_ns, may_climb)
-        self._next_grid_ns += GRID_NS
+        report = self._judge(self.next_grid_ns, may_climb)
+        self.next_grid_ns += GRID_NS
         return [] if report is None else [report]
 
     def _judge(self, at_ns: int, may_climb: bool) -> ReportOverload | None:
@@ -100,6 +100,7 @@ class OverloadController:
             return None
         before = self.state
         self._level += step
+        self.state = STATES[self._level]
         self._since_ns = at_ns
         return ReportOverload(before, self.state,
                               f'{share} permille of {total} guarded outcomes in the last '

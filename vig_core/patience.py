@@ -31,7 +31,7 @@ from vig_core.request import Request
 from vig_core.units import text_ms
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Wait:
     """
     A frame waits for its successor.

@@ -4,7 +4,7 @@ A request's life: waiting, running, abandoned, ended, with exactly one terminal 
 ``TRANSITIONS`` is the whole rule; nothing else changes a state.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from vig_core.model import Model, Variant
@@ -66,6 +66,7 @@ class Request:
     One accepted request; owned and changed by the scheduler alone.
 
     :ivar useless_from_ns: first instant at which starting it is useless; ``None`` for never.
+    :ivar rank: who goes first, see ``order``; the smaller goes first.
     """
 
     request_id: int
@@ -83,6 +84,12 @@ class Request:
     dispatched_at_ns: int | None = None
     is_deferred: bool = False
     is_waiting_for_fresher: bool = False
+    rank: tuple[int, int, int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Fix the rank: nothing that it is made of changes."""
+        self.rank = (self.model.criticality, self.deadline_at_ns, self.generation_ns,
+                     self.sequence)
 
     def move(self, trigger: Trigger) -> None:
         """

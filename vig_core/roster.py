@@ -6,8 +6,6 @@ and its credit is back) and ``give_up`` (its client is told, its execution may g
 ``release``); each tells the client exactly once.
 """
 
-from collections.abc import Iterable
-
 from vig_core.actions import Action, Dispatch, ReleaseInput, Terminate
 from vig_core.ledger import Ledger
 from vig_core.model import System
@@ -37,7 +35,7 @@ class Roster:
     @property
     def has_waiting(self) -> bool:
         """Whether any request waits."""
-        return len(self.requests) > len(self.slots)
+        return bool(self._busy_queues)
 
     def waiting(self) -> list[Request]:
         """List all that waits."""
@@ -47,11 +45,11 @@ class Roster:
         """List the next candidates of all queues."""
         return [queue.head for queue in self._busy_queues.values() if queue.head is not None]
 
-    def watch(self, requests: Iterable[Request]) -> None:
-        """Remember when the first of these becomes useless; too early only costs a look."""
-        for request in requests:
-            if request.useless_from_ns is not None:
-                self.next_useless_ns = min(self.next_useless_ns, request.useless_from_ns)
+    def watch(self, request: Request) -> None:
+        """Remember when this one becomes useless; too early only costs a look."""
+        useless_ns = request.useless_from_ns
+        if useless_ns is not None and useless_ns < self.next_useless_ns:
+            self.next_useless_ns = useless_ns
 
     def take_actions(self) -> tuple[Action, ...]:
         """Hand over what was asked for since the last time."""
@@ -71,7 +69,9 @@ class Roster:
         queue = self.queues[request.model.name]
         ended: Ended | None = queue.offer(request)
         if queue.head is not None:
-            self.watch((request, queue.head))
+            self.watch(request)
+            if queue.head is not request:
+                self.watch(queue.head)
             self._busy_queues[request.model.name] = queue
         if ended is not None:
             self.drop(ended.request, ended.reason, ended.detail)
@@ -106,7 +106,7 @@ class Roster:
         queue = self.queues[request.model.name]
         queue.remove(request)
         if queue.head is not None:
-            self.watch((queue.head,))
+            self.watch(queue.head)
         else:
             del self._busy_queues[request.model.name]
 

@@ -12,14 +12,12 @@ Rules:
   overload grid and inference timeouts before ``now_ns`` are settled before the event.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from vig_core import freshness, order
-from vig_core.actions import Action, Defer, OverloadState
-from vig_core.admission import (check_arrival, check_report, refusal, refused_class_text,
-                                REFUSED_CLASSES)
-from vig_core.contract import QueuePolicy
+from vig_core.actions import Action, Defer
+from vig_core.admission import check_arrival, check_report, refusal
 from vig_core.errors import RefusedEvent
 from vig_core.estimate import HORIZON_NS, RuntimeBook
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
@@ -29,11 +27,11 @@ from vig_core.guards import Guards
 from vig_core.ledger import Ledger
 from vig_core.model import System
 from vig_core.overload import OverloadController
-from vig_core.queue import WaitingQueue
 from vig_core.request import Reason, Request, State, Trigger
 from vig_core.roster import NEVER, Roster
 from vig_core.selection import Held, Selector
 from vig_core.snapshot import SystemSnapshot
+from vig_core.sweep import Sweep
 from vig_core.units import text_ms
 from vig_core.variants import VariantSelector
 
@@ -56,12 +54,12 @@ class Scheduler:
         self._overload = OverloadController(origin_ns, system.slowest_guarded_cycle_ns)
         self._ledger = Ledger(system, self._overload, origin_ns)
         self._roster = Roster(system, self._ledger, origin_ns)
+        self._sweep = Sweep(self._roster, self._overload, self._optimistic_ns)
         self._selector = Selector(system, self._roster.slots, self._runtimes, self._variants,
                                   self._guards, self._ledger)
         self._last_id = -1
         self._is_draining = False
-        self._is_watching_all = False
-        self._held: list[Held] = []
+        self._held_until_ns = NEVER
 
     @property
     def is_idle(self) -> bool:
@@ -94,21 +92,18 @@ class Scheduler:
 
     def next_wakeup_ns(self) -> int | None:
         """Say when to call again with ``Woke`` if nothing happens before; ``None`` for never."""
-        instants = [claim.request.dispatched_at_ns + self._system.inference_timeout_ns
-                    for claim in self._roster.slots if not claim.is_quarantined
-                    and claim.request.dispatched_at_ns is not None]
-        if not self._overload.is_quiet or self._guards.is_any_alive(self._roster.now_ns):
-            instants.append(self._overload.next_grid_ns)
-        if self._roster.has_waiting:
-            useless_ns = self._roster.next_useless_ns
-            if useless_ns < NEVER and (self._is_watching_all or self._roster.slots.has_credit):
-                instants.append(self._roster.slots.too_late_from_ns(useless_ns))
-            for held in self._held:
-                instants += [held.recheck_ns] if held.recheck_ns is not None else []
-                instants += [held.veto.until_ns] if held.veto is not None else []
-                instants += [held.wait.until_ns] if held.wait is not None else []
-        soonest_ns = min(instants, default=NEVER)
-        return max(self._roster.now_ns, soonest_ns) if soonest_ns < NEVER else None
+        roster = self._roster
+        slots, now_ns, soonest_ns = roster.slots, roster.now_ns, NEVER
+        if slots.oldest_dispatch_ns is not None:
+            soonest_ns = slots.oldest_dispatch_ns + self._system.inference_timeout_ns
+        if not self._overload.is_quiet or self._guards.is_any_alive(now_ns):
+            soonest_ns = min(soonest_ns, self._overload.next_grid_ns)
+        if roster.has_waiting:
+            soonest_ns = min(soonest_ns, self._held_until_ns)
+            useless_ns = roster.next_useless_ns
+            if useless_ns < NEVER and (self._sweep.is_watching_all or slots.has_credit):
+                soonest_ns = min(soonest_ns, slots.too_late_from_ns(useless_ns))
+        return max(now_ns, soonest_ns) if soonest_ns < NEVER else None
 
     def _check(self, event: Event, now_ns: int) -> None:
         if type(event) not in _HANDLERS:
@@ -138,6 +133,9 @@ class Scheduler:
 
     def _time_out(self, before_ns: int) -> None:
         limit_ns = before_ns - self._system.inference_timeout_ns
+        oldest_ns = self._roster.slots.oldest_dispatch_ns
+        if oldest_ns is None or oldest_ns >= limit_ns:
+            return
         late = [claim.request for claim in self._roster.slots if not claim.is_quarantined
                 and claim.request.dispatched_at_ns is not None
                 and claim.request.dispatched_at_ns < limit_ns]
@@ -161,7 +159,7 @@ class Scheduler:
                                                       self._optimistic_ns[model.name]))
         account = self._ledger.open(event.stream, model, self._roster.now_ns)
         queue = self._roster.queues[model.name]
-        if event.stamp is not Stamp.INVALID and model.is_guarded:
+        if event.stamp is not Stamp.INVALID and account.is_guarded:
             account.forecast = self._guards.note(request, queue.supersession_key(request.key))
             account.alive_until_ns = account.forecast.alive_until_ns
         refused = refusal(
@@ -256,8 +254,9 @@ class Scheduler:
 
     def _start_what_may(self) -> None:
         roster, slots = self._roster, self._roster.slots
-        self._held = []
-        self._sweep()
+        is_idling = False
+        self._held_until_ns = NEVER
+        self._sweep.run()
         while roster.has_waiting and slots.has_credit:
             found = self._selector.select(
                 order.ranked(roster.heads(), self._ledger.is_next_miss_fatal
@@ -267,48 +266,24 @@ class Scheduler:
             for held in found.held:
                 self._defer(held)
             if found.start is None or found.choice is None:
-                self._held = found.held
+                is_idling = self._hold(found.held)
                 break
             roster.start(found.start, found.choice)
             self._variants[found.start.model.name].commit(found.choice, roster.now_ns)
-            self._sweep()
-        is_idling = any(held.veto is not None or held.wait is not None for held in self._held)
+            self._sweep.run()
         self._ledger.idle.set(slots.total - slots.busy if is_idling else 0, roster.now_ns)
 
-    def _sweep(self) -> None:
-        """
-        Stage B: end what would be worthless even if it started as early as it can.
-
-        It looks at the next candidates while a credit is free; under pressure, or while nobody
-        knows when anything can start, at all that waits.
-        """
-        roster = self._roster
-        if self._overload.state is OverloadState.PROTECTED_ONLY:
-            for queue in roster.queues.values():
-                self._refuse_class(queue)
-        is_watching_all = (self._overload.state is not OverloadState.NORMAL
-                           or roster.slots.is_fully_quarantined)
-        if is_watching_all is not self._is_watching_all:
-            self._is_watching_all = is_watching_all
-            roster.watch(roster.waiting())
-        while roster.has_waiting and (is_watching_all or roster.slots.has_credit):
-            start_ns = roster.slots.earliest_start_ns(roster.now_ns)
-            if start_ns < roster.next_useless_ns:
-                break
-            roster.next_useless_ns = NEVER
-            for request in roster.waiting() if is_watching_all else roster.heads():
-                if request.useless_from_ns is not None and start_ns >= request.useless_from_ns:
-                    roster.remove(request, *freshness.verdict(
-                        request, start_ns, self._optimistic_ns[request.model.name]))
-                else:
-                    roster.watch((request,))
-
-    def _refuse_class(self, queue: WaitingQueue) -> None:
-        if (queue.model.policy is not QueuePolicy.NEVER_DROP
-                and queue.model.criticality in REFUSED_CLASSES[OverloadState.PROTECTED_ONLY]):
-            for request in list(queue):
-                self._roster.remove(request, Reason.INFEASIBLE,
-                                    refused_class_text(queue.model, self._overload.state))
+    def _hold(self, held: Iterable[Held]) -> bool:
+        """Note when to look again at what is held; says whether slots idle for it on purpose."""
+        is_idling = False
+        for each in held:
+            if each.recheck_ns is not None:
+                self._held_until_ns = min(self._held_until_ns, each.recheck_ns)
+            for hold in (each.veto, each.wait):
+                if hold is not None:
+                    is_idling = True
+                    self._held_until_ns = min(self._held_until_ns, hold.until_ns)
+        return is_idling
 
     def _defer(self, held: Held) -> None:
         """Say each kind of hold once per request (adr/0004)."""

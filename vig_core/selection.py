@@ -7,25 +7,25 @@ The first that passes starts; one that is held back does not hold back a shorter
 unless that one would prolong its ban.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vig_core import corun
 from vig_core.actions import OverloadState
 from vig_core.contract import Criticality, QueuePolicy
 from vig_core.estimate import RuntimeBook
-from vig_core.guards import Guard, Guards
+from vig_core.guards import Expected, Guard, Guards
 from vig_core.interference import added_ns
 from vig_core.ledger import Ledger
 from vig_core.lookahead import Beside, Reservation, Veto, veto
-from vig_core.model import Model, System, Variant
+from vig_core.model import Model, System
 from vig_core.patience import Wait, wait_for_successor
 from vig_core.request import Request
 from vig_core.slots import SlotTable
 from vig_core.variants import Choice, VariantSelector
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Held:
     """
     A candidate that had to wait although a credit is free.
@@ -69,6 +69,10 @@ class Selector:
             name: frozenset(other for pair in system.no_corun if name in pair
                             for other in pair - {name} or {name})
             for name in system.models}
+        self._has_bans = bool(system.no_corun)
+        self._interference_ns = system.interference_ns
+        self._alone_ns: dict[str, Sequence[int]] = {}
+        self._book_version = -1
         self._is_coupled = bool(system.no_corun or system.interference_ns) and (
             system.slots > 1 or system.pipelining_depth > 0)
 
@@ -82,20 +86,12 @@ class Selector:
         """
         found = Selection()
         free_at_ns = self._slots.next_free_ns(now_ns)
-        running = [claim.request for claim in self._slots]
-        running_models = {request.model.name for request in running}
-        running_variants = [request.variant.backend_model for request in running
-                            if request.variant is not None]
+        running_models = ({claim.request.model.name for claim in self._slots}
+                          if self._has_bans else None)
+        co_runners = [claim.request.variant.backend_model for claim in self._slots
+                      if claim.request.variant is not None] if self._interference_ns else None
         waiting_for_an_end: list[Request] = []
-        arrivals: list[tuple[int, int, Guard]] | None = None if is_guarding else []
-
-        def plan_ns(variant: Variant) -> int:
-            alone_ns = self._runtimes.plan_ns(variant)
-            if not running_variants or not self._system.interference_ns:
-                return alone_ns
-            return alone_ns + added_ns(self._system.interference_ns, variant.backend_model,
-                                       running_variants)
-
+        arrivals: list[Expected] | None = None if is_guarding else []
         for request in candidates:
             model = request.model
             if running_models and not running_models.isdisjoint(self._banned[model.name]):
@@ -105,28 +101,39 @@ class Selector:
             if waiting_for_an_end and self._is_prolonging(model, waiting_for_an_end):
                 found.held.append(Held(request, None, None))
                 continue
+            plans_ns = self._plans_ns(model.name, co_runners)
             choice = self._selectors[model.name].resolve(
                 start_ns=free_at_ns[0], deadline_ns=request.deadline_at_ns, overload=overload,
-                plan_ns=plan_ns)
+                plans_ns=plans_ns)
             wait = self._wait(request, choice, free_at_ns, now_ns) if is_guarding else None
-            if wait is not None:
-                found.held.append(Held(request, choice, None, wait, self._recheck_ns(
-                    request, free_at_ns[0], now_ns, overload, plan_ns)))
-                continue
             stopper = None
-            if model.criticality is not Criticality.PROTECTED:
+            if wait is None and model.criticality is not Criticality.PROTECTED:
                 if arrivals is None:
                     arrivals = self._guards.in_arrival_order(now_ns)
                 stopper = (self._veto_beside(request, choice, waiting_for_an_end, arrivals, now_ns)
                            if self._is_coupled else veto(
                     self._reservations(arrivals, model.criticality, now_ns), free_at_ns,
                     choice.planned_ns, now_ns, self._slots.overruns_at_ns()))
-            if stopper is None:
+            if wait is None and stopper is None:
                 found.start, found.choice = request, choice
                 return found
-            found.held.append(Held(request, choice, stopper, None, self._recheck_ns(
-                request, free_at_ns[0], now_ns, overload, plan_ns)))
+            found.held.append(Held(request, choice, stopper, wait, self._recheck_ns(
+                request, free_at_ns[0], now_ns, overload, plans_ns)))
         return found
+
+    def _plans_ns(self, name: str, co_runners: Sequence[str] | None = None) -> Sequence[int]:
+        """Plan each variant of a model, beside what runs; kept while no plan changes."""
+        if self._book_version != self._runtimes.version:
+            self._book_version = self._runtimes.version
+            self._alone_ns.clear()
+        alone_ns = self._alone_ns.get(name)
+        if alone_ns is None:
+            alone_ns = self._alone_ns[name] = [
+                self._runtimes.plan_ns(variant) for variant in self._selectors[name].variants]
+        if not co_runners:
+            return alone_ns
+        return [planned_ns + added_ns(self._interference_ns, variant.backend_model, co_runners)
+                for planned_ns, variant in zip(alone_ns, self._selectors[name].variants)]
 
     def _wait(self, request: Request, choice: Choice, free_at_ns: list[int],
               now_ns: int) -> Wait | None:
@@ -159,7 +166,7 @@ class Selector:
                    for first in ahead)
 
     def _veto_beside(self, request: Request, choice: Choice, held: Sequence[Request],
-                     arrivals: Iterable[tuple[int, int, Guard]], now_ns: int) -> Veto | None:
+                     arrivals: Iterable[Expected], now_ns: int) -> Veto | None:
         """
         Ask the look-ahead where what runs at the same time concerns each other.
 
@@ -176,7 +183,7 @@ class Selector:
         reservations = [self._reserve_waiting(each) for each in waiting]
         reservations += (each for each in self._reservations(arrivals, below, now_ns)
                          if each.stream not in streams)
-        return corun.veto(reservations, schedule, candidate, clock, self._system.interference_ns)
+        return corun.veto(reservations, schedule, candidate, clock, self._interference_ns)
 
     def _reserve_waiting(self, request: Request) -> Reservation:
         runs = self._runs(request.model)
@@ -186,35 +193,49 @@ class Selector:
             Beside(request.model.name, self._banned[request.model.name], runs, None))
 
     def _runs(self, model: Model) -> tuple[tuple[str, int], ...]:
-        return tuple((variant.backend_model, self._runtimes.plan_ns(variant))
-                     for variant in self._selectors[model.name].variants)
+        return tuple((variant.backend_model, planned_ns) for variant, planned_ns in zip(
+            self._selectors[model.name].variants, self._plans_ns(model.name)))
 
-    def _reservations(self, arrivals: Iterable[tuple[int, int, Guard]], below: Criticality,
+    def _reservations(self, arrivals: Iterable[Expected], below: Criticality,
                       now_ns: int) -> Iterator[Reservation]:
-        """
-        Make the reservations of strictly higher classes one by one.
-
-        An expected frame is in danger only if not even its fastest usable variant would be in
-        time (adr/0005).
-        """
+        """Give the reservations of strictly higher classes one by one; a guard keeps its own."""
+        version = self._runtimes.version
         for _, _, guard in arrivals:
             if guard.model.criticality >= below:
                 continue
-            expected = guard.forecast.expected(now_ns)
-            selector = self._selectors[guard.model.name]
-            if expected is None or not selector.variants:
-                continue
-            planned_ns = min(map(self._runtimes.plan_ns, selector.variants))
-            yield Reservation(
-                guard.stream, expected.arrival_ns, planned_ns,
-                expected.arrival_ns + max(expected.budget_ns, planned_ns),
-                expected.is_overdue, expected.changes_at_ns,
-                Beside(guard.model.name, self._banned[guard.model.name],
-                       self._runs(guard.model), expected.budget_ns)
-                if self._is_coupled else None)
+            kept = guard.reservation
+            if (kept is None or kept.is_moving or now_ns >= kept.changes_at_ns
+                    or (guard.book_version != version and not self._is_as_planned(guard))):
+                kept = guard.reservation = self._reserve(guard, now_ns)
+            guard.book_version = version
+            if kept is not None:
+                yield kept
+
+    def _is_as_planned(self, guard: Guard) -> bool:
+        """Whether a kept reservation still has the runtime that is planned now."""
+        return (not self._is_coupled and guard.reservation is not None
+                and guard.reservation.planned_ns == min(self._plans_ns(guard.model.name)))
+
+    def _reserve(self, guard: Guard, now_ns: int) -> Reservation | None:
+        """
+        Make the reservation of an expected frame, if it can run at all.
+
+        It is in danger only if not even its fastest usable variant would be in time (adr/0005).
+        """
+        expected = guard.forecast.expected(now_ns)
+        plans_ns = self._plans_ns(guard.model.name)
+        if expected is None or not plans_ns:
+            return None
+        planned_ns = min(plans_ns)
+        return Reservation(
+            guard.stream, expected.arrival_ns, planned_ns,
+            expected.arrival_ns + max(expected.budget_ns, planned_ns), expected.is_overdue,
+            expected.changes_at_ns,
+            Beside(guard.model.name, self._banned[guard.model.name], self._runs(guard.model),
+                   expected.budget_ns) if self._is_coupled else None)
 
     def _recheck_ns(self, request: Request, start_ns: int, now_ns: int, overload: OverloadState,
-                    plan_ns: Callable[[Variant], int]) -> int | None:
+                    plans_ns: Sequence[int]) -> int | None:
         """
         First later instant at which another variant would be chosen for this candidate.
 
@@ -222,7 +243,7 @@ class Selector:
         """
         changes_ns = self._selectors[request.model.name].next_change_ns(
             start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
-            plan_ns=plan_ns)
+            plans_ns=plans_ns)
         if changes_ns is None:
             return None
         return changes_ns - start_ns + self._slots.next_moves_from_ns(now_ns)

@@ -39,6 +39,7 @@ class SlotTable:
     The slots of one backend.
 
     :ivar has_credit: whether a dispatch is possible.
+    :ivar oldest_dispatch_ns: of the executions that are not quarantined; ``None`` without any.
     """
 
     def __init__(self, slots: int, pipelining_depth: int) -> None:
@@ -48,6 +49,7 @@ class SlotTable:
         self._by_request: dict[int, Claim] = {}
         self._quarantined = 0
         self.has_credit = True
+        self.oldest_dispatch_ns: int | None = None
 
     def __iter__(self) -> Iterator[Claim]:
         """Go through all claims, quarantined ones included."""
@@ -84,6 +86,8 @@ class SlotTable:
 
     def next_free_ns(self, now_ns: int) -> list[int]:
         """Predict when each slot is free, conservatively, the one for the next dispatch first."""
+        if len(self._claims) == 1:
+            return [self._dry_at_ns(self._claims[0], now_ns)]
         best = self._best(now_ns)
         return [self._dry_at_ns(self._claims[best], now_ns),
                 *(self._dry_at_ns(claims, now_ns) for slot, claims
@@ -110,11 +114,11 @@ class SlotTable:
 
         What runs may end at any moment (adr/0008); what is pipelined behind it takes its median.
         """
-        return now_ns + min(self._behind_ns(), default=0)
+        return now_ns if self._credits == 1 else now_ns + min(self._behind_ns(), default=0)
 
     def too_late_from_ns(self, limit_ns: int) -> int:
         """Say from when on the next dispatch cannot begin before ``limit_ns`` any more."""
-        return limit_ns - min(self._behind_ns(), default=0)
+        return limit_ns if self._credits == 1 else limit_ns - min(self._behind_ns(), default=0)
 
     def overruns_at_ns(self) -> list[int]:
         """
@@ -122,6 +126,8 @@ class SlotTable:
 
         From then on the conservative predictions of these slots move with the clock.
         """
+        if self._credits == 1:
+            return []
         return [claims[0].begins_at_ns + claims[0].planned_ns for claims in self._claims
                 if len(claims) > 1 and not _is_quarantined(claims)]
 
@@ -162,6 +168,10 @@ class SlotTable:
         return claim
 
     def _recount(self) -> None:
+        """Note what is asked for more often than it changes; claims are in order of dispatch."""
+        self.oldest_dispatch_ns = next(
+            (claim.request.dispatched_at_ns for claim in self._by_request.values()
+             if not claim.is_quarantined), None)
         self.has_credit = False
         for claims in self._claims:
             if self._is_open(claims):

@@ -11,7 +11,7 @@ Rules:
 - Where the usable variants are not interchangeable only the first declared of them runs.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vig_core.actions import OverloadState
@@ -34,61 +34,62 @@ class Choice:
 
 
 class VariantSelector:
-    """The variants of one model in falling quality, and the hysteresis between them."""
+    """
+    The variants of one model in falling quality, and the hysteresis between them.
+
+    :ivar variants: what may run, best first; empty means that the model can serve nothing.
+    """
 
     def __init__(self, model: Model) -> None:
         """Begin with the best variant."""
         self._contract = model.contract
-        self._variants = tuple(sorted(model.runnable_variants,
-                                      key=lambda variant: -variant.quality))
+        self.variants = tuple(sorted(model.runnable_variants,
+                                     key=lambda variant: -variant.quality))
         self._current = 0
         self._reserve_since_ns: int | None = None
 
     @property
-    def variants(self) -> tuple[Variant, ...]:
-        """What may run, best first; empty means that the model can serve nothing."""
-        return self._variants
-
-    @property
     def current(self) -> Variant | None:
         """The variant that ran last, or the best one before the first run."""
-        return self._variants[self._current] if self._variants else None
+        return self.variants[self._current] if self.variants else None
 
     def resolve(self, *, start_ns: int, deadline_ns: int, overload: OverloadState,
-                plan_ns: Callable[[Variant], int]) -> Choice:
+                plans_ns: Sequence[int]) -> Choice:
         """
         Choose for a run that would begin at ``start_ns``; changes nothing.
 
-        :param plan_ns: conservative runtime of a variant.
+        :param plans_ns: conservative runtime of each of ``variants``.
         :raises ValueError: the model has no usable variant.
         """
-        if len(self._variants) == 1:
-            return Choice(self._variants[0], plan_ns(self._variants[0]))
-        plans_ns = [plan_ns(variant) for variant in self._variants]
+        if len(plans_ns) == 1:
+            return Choice(self.variants[0], plans_ns[0])
         fastest = plans_ns.index(min(plans_ns))
         if overload in _FASTEST_ONLY:
-            return Choice(self._variants[fastest], plans_ns[fastest])
+            return Choice(self.variants[fastest], plans_ns[fastest])
         budget_ns = deadline_ns - start_ns
-        target = next((index for index, planned_ns in enumerate(plans_ns)
-                       if planned_ns <= budget_ns), fastest)
+        target = 0
+        while target < len(plans_ns) and plans_ns[target] > budget_ns:
+            target += 1
+        if target == len(plans_ns):
+            target = fastest
         has_reserve = target < self._current and plans_ns[self._current] <= budget_ns
         if has_reserve and not self._may_upgrade(start_ns, overload):
             target = self._current
-        return Choice(self._variants[target], plans_ns[target], has_reserve)
+        return Choice(self.variants[target], plans_ns[target], has_reserve)
 
     def next_change_ns(self, *, start_ns: int, deadline_ns: int, overload: OverloadState,
-                       plan_ns: Callable[[Variant], int]) -> int | None:
+                       plans_ns: Sequence[int]) -> int | None:
         """First later start for which ``resolve`` would choose differently, if there is one."""
-        if len(self._variants) == 1 or overload in _FASTEST_ONLY:
+        if len(plans_ns) == 1 or overload in _FASTEST_ONLY:
             return None
-        starts_ns = [deadline_ns - plan_ns(variant) + 1 for variant in self._variants]
+        starts_ns = [deadline_ns - planned_ns + 1 for planned_ns in plans_ns]
         if self._reserve_since_ns is not None:
             starts_ns.append(self._reserve_since_ns + self._dwell_ns(overload))
         return min((other_ns for other_ns in starts_ns if other_ns > start_ns), default=None)
 
     def commit(self, choice: Choice, now_ns: int) -> None:
         """Remember what was dispatched."""
-        index = self._variants.index(choice.variant)
+        index = self.variants.index(choice.variant)
         if not choice.has_reserve or index < self._current:
             self._reserve_since_ns = None
         elif self._reserve_since_ns is None:

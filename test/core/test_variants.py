@@ -19,7 +19,7 @@ def p99(each):
 def choose(selector, budget, start=0.0, overload=OverloadState.NORMAL):
     """Resolve with a budget until the deadline; milliseconds."""
     return selector.resolve(start_ns=ms(start), deadline_ns=ms(start + budget),
-                            overload=overload, plan_ns=p99)
+                            overload=overload, plans_ns=[p99(each) for each in selector.variants])
 
 
 @pytest.mark.parametrize('budget, expected', [
