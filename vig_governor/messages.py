@@ -1,11 +1,9 @@
 """
 From core values to ROS messages, and the message types that a configuration names.
 
-The header of an input goes into its outputs by reference, untouched. Tensor bytes are assigned as
-``array.array``: the only type that the generated setters take without looking at each element.
+The two messages of every frame are in ``serialized``.
 """
 
-from array import array
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 import importlib
@@ -16,15 +14,14 @@ from builtin_interfaces.msg import Duration
 
 from std_msgs.msg import Header
 
-from vig.msg import GovernorStatus, InferenceResult, RequestStatus, StreamStatus, Tensor
+from vig.msg import GovernorStatus, RequestStatus, StreamStatus
 
-from vig_core.actions import OverloadState, Terminate
+from vig_core.actions import OverloadState
 from vig_core.errors import VigError
 from vig_core.request import Reason
 from vig_core.snapshot import StreamSnapshot, SystemSnapshot
 from vig_core.units import NS_PER_S
 
-from vig_governor.backend.base import OutputTensor
 from vig_governor.config.streams import StreamBinding
 
 REASONS = MappingProxyType(
@@ -88,39 +85,6 @@ def payload_bytes(message: Any) -> int:
         return len(data) * getattr(data, 'itemsize', 1)
     except TypeError:
         return 0
-
-
-def tensor(output: OutputTensor) -> Tensor:
-    """
-    Convert one output; one copy of its bytes.
-
-    The constructor would copy an array that it is given, and without ``check_fields`` the setter
-    copies it once more.
-    """
-    message = Tensor(name=output.name, datatype=output.datatype, shape=output.shape,
-                     check_fields=True)
-    message.data = array('B', output.data)
-    return message
-
-
-def result(action: Terminate, binding: StreamBinding, message: Any, quality: float,
-           outputs: tuple[OutputTensor, ...]) -> InferenceResult:
-    """Make the result of one answered request."""
-    return InferenceResult(
-        header=header_of(message), stream=binding.name, model=binding.model,
-        variant=action.variant_id or '', quality=quality, request_id=action.request_id,
-        age=duration(action.age_ns), obsolete=action.reason is Reason.OBSOLETE,
-        outputs=[tensor(output) for output in outputs])
-
-
-def status(action: Terminate, binding: StreamBinding, message: Any) -> RequestStatus:
-    """Make the status of one ended request."""
-    return RequestStatus(
-        header=header_of(message), stream=binding.name, model=binding.model,
-        variant=action.variant_id or '', request_id=action.request_id,
-        reason=REASONS[action.reason], detail=action.detail, age=duration(action.age_ns),
-        queue_wait=duration(action.queue_wait_ns), backend_time=duration(action.backend_ns or 0),
-        deadline_met=action.is_deadline_met, holds_input=action.holds_input)
 
 
 def governor_status(snapshot: SystemSnapshot | None, bindings: Sequence[StreamBinding], *,

@@ -10,7 +10,7 @@ from vig_core.actions import Defer, Dispatch, ReportOverload, Terminate
 from vig_core.model import System
 from vig_core.request import Reason
 
-from vig_governor import messages
+from vig_governor import serialized
 from vig_governor.backend.base import OutputTensor
 from vig_governor.config.streams import StreamBinding
 from vig_governor.decisions import DecisionLog, sentence
@@ -65,10 +65,10 @@ class Publishing:
         try:
             if is_delivered:
                 quality = self._qualities.get((action.model, action.variant_id or ''), 0.0)
-                stream.result.publish(messages.result(
+                stream.result.publish(serialized.result(
                     action, stream.binding, payload.message, quality, outputs))
         finally:
-            stream.status.publish(messages.status(action, stream.binding, payload.message))
+            stream.status.publish(serialized.status(action, stream.binding, payload.message))
 
     def on_decided(self, action: Dispatch | Defer | ReportOverload,
                    payload: Payload | None) -> None:
