@@ -80,7 +80,8 @@ def test_a_result_is_what_rclpy_writes(action, binding, header, quality, outputs
 
 def make(detail=''):
     return Terminate(request_id=7, stream='front', model='detector', variant_id='large',
-                     reason=Reason.COMPLETED, detail=detail, age_ns=1, queue_wait_ns=2, holds_input=False)
+                     reason=Reason.COMPLETED, detail=detail, age_ns=1, queue_wait_ns=2,
+                     holds_input=False)
 
 
 BINDING = StreamBinding(name='front', topic='/camera', message_type='std_msgs/msg/Header',
