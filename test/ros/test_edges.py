@@ -4,7 +4,11 @@ import logging
 
 import pytest
 
+from rclpy.serialization import deserialize_message
+
 from stage import image
+
+from vig.msg import InferenceResult, RequestStatus
 
 from vig_core.actions import OverloadState, ReportOverload, Terminate
 from vig_core.contract import Contract, Criticality
@@ -134,7 +138,8 @@ def test_an_obsolete_result_is_published_only_where_the_stream_wants_it(publishi
     outputs = (OutputTensor('BOXES', 'FP32', (1, 4), bytes(16)),)
     sink.on_terminated(ended(Reason.OBSOLETE), Payload('front', image()), outputs)
     assert len(made['outputs'].status.messages) == 1
-    results = made['outputs'].result.messages
+    results = [deserialize_message(written, InferenceResult)
+               for written in made['outputs'].result.messages]
     assert [result.obsolete for result in results] == ([True] if is_wanted else [])
     if is_wanted:
         assert results[0].outputs[0].data.tobytes() == bytes(16)
@@ -158,4 +163,5 @@ def test_a_change_of_the_overload_state_is_reported_at_once(publishing):
 def test_the_remark_about_a_stamp_is_in_the_status_of_a_frame_that_did_not_complete(publishing):
     sink, made = publishing()
     sink.on_terminated(ended(Reason.STALE), Payload('front', image(), 'looks like a bag'), ())
-    assert made['outputs'].status.messages[0].detail == 'because; looks like a bag'
+    status = deserialize_message(made['outputs'].status.messages[0], RequestStatus)
+    assert status.detail == 'because; looks like a bag'
