@@ -18,6 +18,6 @@ setup(
     description=' '.join(PACKAGE.findtext('description', '').split()),
     license=PACKAGE.findtext('license'),
     packages=find_packages(include=['vig_core*', 'vig_governor*']),
-    package_data={'vig_core': ['py.typed']},
+    package_data={'vig_core': ['py.typed'], 'vig_governor': ['pages/*.html']},
     python_requires='>=3.10',
 )

@@ -1,0 +1,216 @@
+"""
+What happened in a recorded run, as spans and marks: what pictures and reports are drawn from.
+
+Derived by playing the trace through the core again, so it holds for any trace that replays.
+Instants are nanoseconds since the scheduler's origin. Knows nothing of ROS.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vig_core.actions import Action, Defer, Dispatch, ReleaseInput, ReportOverload, Terminate
+from vig_core.coverage import CycleMonitor
+from vig_core.errors import RefusedEvent
+from vig_core.events import Event, RequestArrived
+from vig_core.model import Model
+from vig_core.request import Reason
+
+from vig_governor.recorded import Recorded
+
+
+@dataclass(slots=True)
+class Frame:
+    """
+    One request.
+
+    :ivar ended_ns: ``None`` while it was still open when the trace ended; so for ``reason``.
+    :ivar dispatched_ns: ``None`` for one that never ran.
+    :ivar lane: the execution slot that it took, counted from 0; -1 for one that never ran.
+    :ivar freed_ns: when that slot was free again; later than ``ended_ns`` for a lost answer.
+    """
+
+    request_id: int
+    stream: str
+    captured_ns: int
+    arrived_ns: int
+    dispatched_ns: int | None = None
+    lane: int = -1
+    variant: str = ''
+    planned_ns: int = 0
+    freed_ns: int | None = None
+    ended_ns: int | None = None
+    reason: Reason | None = None
+    detail: str = ''
+    age_ns: int = 0
+    is_deadline_met: bool = False
+
+
+@dataclass(slots=True)
+class Hold:
+    """A request held back while a slot was free, for an expected arrival of a stream."""
+
+    request_id: int
+    beneficiary: str
+    begin_ns: int
+    end_ns: int
+    detail: str
+    lanes: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Cycle:
+    """One instant at which a consumer looked."""
+
+    at_ns: int
+    is_covered: bool
+
+
+@dataclass
+class History:
+    """
+    One run.
+
+    :ivar streams: model of each stream; the most important class first.
+    :ivar lanes: how many executions were in flight at most, at least the slots.
+    :ivar cycles: of each stream with a consumer period, in order.
+    :ivar overload: instants and names of the states; the first is that of the begin.
+    """
+
+    begin_ns: int
+    end_ns: int
+    slots: int
+    streams: dict[str, Model]
+    frames: list[Frame] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
+    cycles: dict[str, list[Cycle]] = field(default_factory=dict)
+    overload: list[tuple[int, str]] = field(default_factory=list)
+    lanes: int = 0
+
+
+def history_of(recorded: Recorded) -> History:
+    """
+    Play a trace and note what happens.
+
+    :raises TraceError: its state at the begin cannot be read by this version.
+    """
+    return _Watch(recorded).run()
+
+
+class _Watch:
+    def __init__(self, recorded: Recorded) -> None:
+        system = recorded.system
+        self._recorded = recorded
+        self._origin_ns = recorded.origin_ns
+        last_ns = recorded.events[-1][0] if recorded.events else recorded.begin_ns
+        self._history = History(
+            self._at(recorded.begin_ns), self._at(last_ns), system.slots,
+            {stream: system.models[model] for stream, model in sorted(
+                system.streams.items(), key=lambda one: system.models[one[1]].criticality)},
+            overload=[(self._at(recorded.begin_ns), 'normal')], lanes=system.slots)
+        self._open: dict[int, Frame] = {}
+        self._busy: dict[int, Frame] = {}
+        self._holds: dict[int, Hold] = {}
+        self._monitors: dict[str, CycleMonitor] = {}
+        for stream, model in self._history.streams.items():
+            begin_ns = self._history.begin_ns
+            if recorded.state is not None:
+                # What was delivered before is unknown, and covers no cycle from here on.
+                begin_ns += model.contract.max_age_ns or 0
+            self._watch(stream, model, origin_ns=0, begin_ns=begin_ns)
+
+    def run(self) -> History:
+        """Feed every event and close what is open at the end."""
+        scheduler = self._recorded.scheduler()
+        history = self._history
+        for at_ns, event, _ in self._recorded.events:
+            try:
+                actions: Sequence[Action] = scheduler.handle(event, now_ns=at_ns)
+            except RefusedEvent:
+                continue
+            now_ns = self._at(at_ns)
+            self._take_event(event, now_ns)
+            for action in actions:
+                self._take_action(action, now_ns)
+        for hold in self._holds.values():
+            hold.end_ns = history.end_ns
+        self._judge(history.end_ns + 1)
+        history.holds = [hold for hold in history.holds if hold.end_ns > hold.begin_ns]
+        return history
+
+    def _at(self, instant_ns: int) -> int:
+        return instant_ns - self._origin_ns
+
+    def _take_event(self, event: Event, now_ns: int) -> None:
+        self._judge(now_ns)
+        if not isinstance(event, RequestArrived):
+            return
+        history = self._history
+        model = self._recorded.system.models[event.model]
+        history.streams.setdefault(event.stream, model)
+        frame = Frame(event.request_id, event.stream, self._at(event.generation_ns), now_ns)
+        history.frames.append(frame)
+        self._open[event.request_id] = frame
+        if event.stream not in self._monitors:
+            self._watch(event.stream, model, origin_ns=now_ns, begin_ns=now_ns)
+
+    def _watch(self, stream: str, model: Model, *, origin_ns: int, begin_ns: int) -> None:
+        if model.contract.cycle_ns is not None:
+            monitor = self._monitors[stream] = CycleMonitor(model.contract, origin_ns)
+            monitor.judge_before(begin_ns)
+            self._history.cycles[stream] = []
+
+    def _take_action(self, action: Action, now_ns: int) -> None:
+        if isinstance(action, ReportOverload):
+            self._history.overload.append((now_ns, action.after.value))
+            return
+        frame = self._open.get(action.request_id)
+        if isinstance(action, ReleaseInput):
+            self._free(action.request_id, now_ns)
+        elif frame is None:
+            return
+        elif isinstance(action, Dispatch):
+            self._end_hold(action.request_id, now_ns)
+            frame.dispatched_ns, frame.variant = now_ns, action.variant_id
+            frame.planned_ns = action.planned_ns
+            frame.lane = next(lane for lane in range(len(self._busy) + 1)
+                              if lane not in self._busy)
+            self._busy[frame.lane] = frame
+            self._history.lanes = max(self._history.lanes, frame.lane + 1)
+        elif isinstance(action, Defer):
+            self._end_hold(action.request_id, now_ns)
+            idle = tuple(lane for lane in range(self._history.slots) if lane not in self._busy)
+            hold = Hold(action.request_id, action.beneficiary, now_ns, now_ns, action.detail, idle)
+            self._holds[action.request_id] = hold
+            self._history.holds.append(hold)
+        elif isinstance(action, Terminate):
+            self._terminate(frame, action, now_ns)
+
+    def _terminate(self, frame: Frame, action: Terminate, now_ns: int) -> None:
+        self._end_hold(action.request_id, now_ns)
+        frame.ended_ns, frame.reason, frame.detail = now_ns, action.reason, action.detail
+        frame.age_ns, frame.is_deadline_met = action.age_ns, action.is_deadline_met
+        if action.reason is Reason.COMPLETED and frame.stream in self._monitors:
+            self._monitors[frame.stream].deliver(frame.captured_ns)
+        if not action.holds_input:
+            del self._open[action.request_id]
+            self._free(action.request_id, now_ns)
+
+    def _free(self, request_id: int, now_ns: int) -> None:
+        self._open.pop(request_id, None)
+        for lane, frame in self._busy.items():
+            if frame.request_id == request_id:
+                frame.freed_ns = now_ns
+                del self._busy[lane]
+                return
+
+    def _end_hold(self, request_id: int, now_ns: int) -> None:
+        hold = self._holds.pop(request_id, None)
+        if hold is not None:
+            hold.end_ns = now_ns
+
+    def _judge(self, now_ns: int) -> None:
+        for stream, monitor in self._monitors.items():
+            while monitor.next_cycle_ns < now_ns:
+                at_ns = monitor.next_cycle_ns
+                covered, _ = monitor.judge_before(at_ns + 1)
+                self._history.cycles[stream].append(Cycle(at_ns, bool(covered)))
