@@ -25,6 +25,7 @@ MODULES: dict[str, tuple[str, str]] = {
     'profile': ('vig_governor.measure.profile_cli', 'measure every variant alone on the server'),
     'policy': ('vig_governor.sros_policy', 'print the SROS 2 policy with the least rights'),
     'replay': ('vig_governor.replay', 'play a recorded trace through the core again, or what if'),
+    'report': ('vig_governor.report_page', 'a recorded trace as a page to read'),
     'timeline': ('vig_governor.timeline', 'draw a recorded trace'),
     'trace': ('vig_governor.trace_show', 'look into a recorded trace'),
 }

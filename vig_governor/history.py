@@ -59,10 +59,18 @@ class Hold:
 
 @dataclass(slots=True)
 class Cycle:
-    """One instant at which a consumer looked."""
+    """
+    One instant at which a consumer looked.
+
+    :ivar misses: in the window of the miss budget that ends here; 0 without a budget.
+    :ivar consecutive: misses in a row up to here.
+    """
 
     at_ns: int
     is_covered: bool
+    misses: int = 0
+    consecutive: int = 0
+    is_violated: bool = False
 
 
 @dataclass
@@ -73,6 +81,7 @@ class History:
     :ivar streams: model of each stream; the most important class first.
     :ivar lanes: how many executions were in flight at most, at least the slots.
     :ivar cycles: of each stream with a consumer period, in order.
+    :ivar deliberate_idle_ns: slot time that the core left idle on purpose.
     :ivar overload: instants and names of the states; the first is that of the begin.
     """
 
@@ -85,6 +94,7 @@ class History:
     cycles: dict[str, list[Cycle]] = field(default_factory=dict)
     overload: list[tuple[int, str]] = field(default_factory=list)
     lanes: int = 0
+    deliberate_idle_ns: int = 0
 
 
 def history_of(recorded: Recorded) -> History:
@@ -122,6 +132,7 @@ class _Watch:
         """Feed every event and close what is open at the end."""
         scheduler = self._recorded.scheduler()
         history = self._history
+        idle_before_ns = scheduler.snapshot(now_ns=self._recorded.begin_ns).deliberate_idle_ns
         for at_ns, event, _ in self._recorded.events:
             try:
                 actions: Sequence[Action] = scheduler.handle(event, now_ns=at_ns)
@@ -133,6 +144,8 @@ class _Watch:
                 self._take_action(action, now_ns)
         for hold in self._holds.values():
             hold.end_ns = history.end_ns
+        history.deliberate_idle_ns = scheduler.snapshot(
+            now_ns=history.end_ns + self._origin_ns).deliberate_idle_ns - idle_before_ns
         self._judge(history.end_ns + 1)
         history.holds = [hold for hold in history.holds if hold.end_ns > hold.begin_ns]
         return history
@@ -213,4 +226,6 @@ class _Watch:
             while monitor.next_cycle_ns < now_ns:
                 at_ns = monitor.next_cycle_ns
                 covered, _ = monitor.judge_before(at_ns + 1)
-                self._history.cycles[stream].append(Cycle(at_ns, bool(covered)))
+                self._history.cycles[stream].append(Cycle(
+                    at_ns, bool(covered), monitor.misses, monitor.consecutive,
+                    monitor.is_violated))

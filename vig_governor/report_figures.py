@@ -1,0 +1,87 @@
+"""The figures of one stream of a recorded run; coverage and budgets as the core judges them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vig_core.contract import MissBudget
+from vig_core.request import Reason
+from vig_core.units import NS_PER_MS
+
+from vig_governor.history import Cycle, History
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetVerdict:
+    """
+    What became of a miss budget over a whole run.
+
+    :ivar word: ``kept``, ``violated``, or ``not a full window yet``.
+    :ivar numbers: one sentence with M, K and L.
+    """
+
+    word: str
+    numbers: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFigures:
+    """
+    The headline of one stream.
+
+    :ivar gap_ns: longest time between two delivered results, the edges of the run included.
+    :ivar verdict: what became of the miss budget; ``None`` without one.
+    """
+
+    received: int
+    reasons: Counter[Reason]
+    in_time: int
+    cycles: int
+    uncovered: int
+    gap_ns: int
+    ages_ns: tuple[int, ...]
+    variants: Counter[str]
+    verdict: BudgetVerdict | None
+
+    @classmethod
+    def of(cls, history: History, stream: str) -> 'StreamFigures':
+        """Count the requests and cycles of a stream."""
+        frames = [frame for frame in history.frames if frame.stream == stream]
+        cycles = history.cycles.get(stream, [])
+        done = [frame for frame in frames if frame.reason is Reason.COMPLETED]
+        ends_ns = [history.begin_ns, *sorted(frame.ended_ns or 0 for frame in done),
+                   history.end_ns]
+        return cls(
+            len(frames), Counter(frame.reason for frame in frames if frame.reason is not None),
+            sum(frame.is_deadline_met for frame in done), len(cycles),
+            sum(not cycle.is_covered for cycle in cycles),
+            max(later - sooner for sooner, later in zip(ends_ns, ends_ns[1:])),
+            tuple(sorted(frame.age_ns for frame in done)),
+            Counter(frame.variant for frame in done),
+            _judge(history.streams[stream].contract.miss_budget, cycles))
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the cycles that were covered; ``None`` where none is defined."""
+        return 1 - self.uncovered / self.cycles if self.cycles else None
+
+    def age_ms(self, percent: int) -> str:
+        """Give a quantile of the ages of delivered results."""
+        if not self.ages_ns:
+            return '–'
+        return f'{self.ages_ns[-(-len(self.ages_ns) * percent // 100) - 1] / NS_PER_MS:.1f}'
+
+
+def _judge(budget: MissBudget | None, cycles: Sequence[Cycle]) -> BudgetVerdict | None:
+    if budget is None:
+        return None
+    violated = sum(cycle.is_violated for cycle in cycles)
+    numbers = (f'worst window {max((cycle.misses for cycle in cycles), default=0)} of '
+               f'{budget.window_cycles} missed ({budget.max_misses} allowed), '
+               f'{max((cycle.consecutive for cycle in cycles), default=0)} in a row '
+               f'({budget.max_consecutive} allowed)')
+    if violated:
+        return BudgetVerdict('violated', f'at {violated} of {len(cycles)} cycles; {numbers}')
+    if len(cycles) < budget.window_cycles:
+        return BudgetVerdict('not a full window yet', numbers)
+    return BudgetVerdict('kept', numbers)
