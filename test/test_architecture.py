@@ -22,7 +22,8 @@ ROS = frozenset({
     'builtin_interfaces', 'lifecycle_msgs', 'rcl_interfaces', 'rosidl_runtime_py', 'launch',
     'launch_ros', 'rosbag2_py', 'rosgraph_msgs'})
 WITHOUT_ROS = ('config', 'actor', 'dispatcher', 'recorder', 'recorded', 'replay', 'trace_show',
-               'trace_file', 'trace_values', 'checkpoint', 'history', 'timeline', 'report_page', 'measure', 'backend', 'doctor')
+               'trace_file', 'trace_values', 'checkpoint', 'history', 'timeline', 'report_page',
+               'measure', 'backend', 'doctor')
 WITH_ROS = frozenset({
     'node', 'transitions', 'parameters', 'qos', 'messages', 'encoders', 'diagnostics',
     'process', 'services', 'reports', 'publishing', 'demo'})
