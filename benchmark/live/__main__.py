@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 from benchmark.common import conditions, isolate, ROOT, told
-from benchmark.live import report, workloads
+from benchmark.live import pictures, real_models, report, workloads
 from benchmark.live.accelerator import Accelerator
 from benchmark.live.calibration import calibrate
 from benchmark.live.stage import Arm, Cell, SETTLING_NS, Stage
@@ -62,17 +62,19 @@ class Bench:
         models = workloads.models_of(found)
         print(f'starting Triton with {len(models)} models ...', flush=True)
         with Accelerator(self._folder, models, grpc_port=self._options.grpc_port) as server:
-            calibration = calibrate(server.server.grpc_endpoint, models, _say,
+            calibration = calibrate(server, models, _say,
                                     samples=self._options.profile_samples)
             self.results['calibration'] = calibration.as_json()
             points = workloads.points(
-                found, calibration.measured, calibration.added_ns,
+                found, calibration.measured, calibration.turnaround_ns,
                 duration_ns=SETTLING_NS + round(self._options.seconds * NS_PER_S),
                 is_quick=self._options.quick)
             points = [point for point in points
                       if not self._options.only or point.label in self._options.only]
-            self._play(list(order(points, self._options.repeats, list(Arm))), server,
+            self._play(list(order(points, self._options.repeats, self._options.arms)), server,
                        environment)
+        if not self._options.only or real_models.POINT in self._options.only:
+            self._play_real_models(environment)
 
     def _play(self, cells: Sequence[Cell], server: Accelerator,
               environment: dict[str, str]) -> None:
@@ -80,7 +82,7 @@ class Bench:
         try:
             for number, cell in enumerate(cells):
                 if time.monotonic() > self._end_s:
-                    self._keep(_unplayed(cell, 'incomplete', 'the time limit was reached'))
+                    self._keep(_of(cell, 'incomplete', 'the time limit was reached'))
                     continue
                 began_s = time.monotonic()
                 try:
@@ -89,7 +91,7 @@ class Bench:
                                       streams=MAX_STREAMS, seconds=self._options.seconds)
                     result = stage.play(cell)
                 except VigError as error:
-                    result = _unplayed(cell, 'broken', str(error))
+                    result = _of(cell, 'broken', str(error))
                     if stage is not None:
                         stage.__exit__()
                         stage = None
@@ -102,20 +104,47 @@ class Bench:
             if stage is not None:
                 stage.__exit__()
 
+    def _play_real_models(self, environment: dict[str, str]) -> None:
+        arms = real_models.ARMS
+        played = [(arms[(turn + step) % len(arms)], turn + 1)
+                  for turn in range(self._options.repeats) for step in range(len(arms))]
+        try:
+            with real_models.stage(
+                    self._folder / 'real_models', environment, seconds=self._options.seconds,
+                    grpc_port=self._options.grpc_port, say=_say,
+                    samples=self._options.profile_samples // 2) as play:
+                for arm, repeat in played:
+                    try:
+                        result = play(arm, repeat)
+                    except ChildDied as error:
+                        result = _unplayed(real_models.POINT, 0, arm, repeat, 'broken',
+                                           str(error))
+                    self._keep(result)
+                    _say(f'        {report.line(result)}')
+        except VigError as error:
+            self._keep(_unplayed(real_models.POINT, 0, Arm.GOVERNOR, 1, 'broken', str(error)))
+            _say(f'        the real models were not played: {error}')
+
     def _keep(self, result: dict[str, Any]) -> None:
         raw = result.pop('raw', None)
         if raw is not None:
-            name = f'{result["point"]}-{result["arm"]}-{result["repeat"]}'.replace(' ', '_')
-            (self._folder / 'cells' / f'{name.replace(",", "")}.json').write_text(
-                json.dumps(raw), encoding='utf-8')
+            name = f'{result["point"]}-{result["arm"]}-{result["repeat"]}.json'
+            result['raw'] = name.replace(',', '').replace(' ', '_')
+            (self._folder / 'cells' / result['raw']).write_text(json.dumps(raw),
+                                                                encoding='utf-8')
         self.results['cells'].append(result)
         report.write(self._folder, self.results)
 
 
-def _unplayed(cell: Cell, status: str, reason: str) -> dict[str, Any]:
-    return {'point': cell.point.label, 'workload': cell.point.name,
-            'load_permille': cell.point.load_permille, 'arm': cell.arm.value,
-            'repeat': cell.repeat, 'status': status, 'reasons': [reason], 'streams': {}}
+def _of(cell: Cell, status: str, reason: str) -> dict[str, Any]:
+    return _unplayed(cell.point.label, cell.point.load_permille, cell.arm, cell.repeat, status,
+                     reason)
+
+
+def _unplayed(point: str, load_permille: int, arm: Arm, repeat: int, status: str,
+              reason: str) -> dict[str, Any]:
+    return {'point': point, 'load_permille': load_permille, 'arm': arm.value, 'repeat': repeat,
+            'status': status, 'reasons': [reason], 'streams': {}}
 
 
 def _say(line: str) -> None:
@@ -126,7 +155,7 @@ def main() -> int:
     """Run, print, write; 1 if it could not be measured, 130 if it was interrupted."""
     quick = os.environ.get('QUICK', '') not in ('', '0')
     parser = argparse.ArgumentParser(prog='python -m benchmark.live', description=__doc__)
-    parser.add_argument('--seconds', type=float, default=4.0 if quick else 7.5,
+    parser.add_argument('--seconds', type=float, default=4.0 if quick else 6.5,
                         help='judged in each cell (default: %(default)s)')
     parser.add_argument('--repeats', type=int, default=1 if quick else 3)
     parser.add_argument('--profile-samples', type=int, default=10 if quick else 20)
@@ -134,10 +163,13 @@ def main() -> int:
                         help='no cell begins after it (default: %(default)s)')
     parser.add_argument('--only', action='append', default=[], metavar='POINT',
                         help='play only this point, such as ramp-110; may be repeated')
+    parser.add_argument('--pipelined', action='store_true',
+                        help='one more arm: the governor with pipelining_depth 1')
     parser.add_argument('--grpc-port', type=int, default=0)
     parser.add_argument('--output', type=Path, default=Path('build/bench-live'))
     options = parser.parse_args()
     options.quick = quick
+    options.arms = [arm for arm in Arm if options.pipelined or arm is not Arm.PIPELINED]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     bench, code = Bench(options), 0
     print(told(bench.results['conditions']), flush=True)
@@ -152,6 +184,8 @@ def main() -> int:
     bench.results['conditions']['load_1min_after'] = conditions()['load_1min']
     report.write(options.output, bench.results)
     print(report.text(bench.results))
+    for picture in pictures.draw(options.output, bench.results):
+        print(f'wrote {picture}')
     return code
 
 

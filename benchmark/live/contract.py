@@ -15,13 +15,13 @@ def topic_of(point: Point, stream: SimStream) -> str:
     return f'/live/{point.scenario.name.replace("-", "_")}/{stream.name}'
 
 
-def render(point: Point, endpoint: str) -> str:
+def render(point: Point, endpoint: str, *, pipelining_depth: int) -> str:
     """Write the file as JSON, which is YAML too."""
     system = point.scenario.system
     return json.dumps({
         'version': 1,
         'backend': {'type': 'triton', 'grpc_endpoint': endpoint, 'slots': system.slots,
-                    'pipelining_depth': system.pipelining_depth,
+                    'pipelining_depth': pipelining_depth,
                     'safety_margin_percent': system.margin_percent,
                     'inference_timeout_ms': 5000},
         'models': {name: _model(model) for name, model in system.models.items()},

@@ -17,6 +17,7 @@ from vig_governor.measure.runtime import quantile
 from vig_governor.measure.supply import covered_cycles, fresh_ns
 
 COMPLETE_SHARE = 0.98
+PHASES = 8
 _FAULTS = ('backend_failed', 'backend_timeout')
 
 
@@ -38,39 +39,62 @@ class Span:
         return (self.end_ns - self.start_ns) / NS_PER_S
 
 
-def judge_stream(point: Point, stream: SimStream, notes: Mapping[str, Any],
-                 log: Sequence[Sequence[int]], span: Span) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Need:
+    """
+    What a consumer needs of one stream, ns.
+
+    :ivar windows: begin and end, after zero, of what counts; empty for everything.
+    """
+
+    criticality: str
+    is_guarded: bool
+    period_ns: int | None
+    max_age_ns: int | None
+    windows: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, point: Point, stream: SimStream) -> 'Need':
+        """Take the contract of a stream's model."""
+        model, arrivals = point.model(stream), stream.arrivals
+        return cls(model.criticality.name.lower(), model.is_guarded, model.contract.cycle_ns,
+                   model.contract.max_age_ns,
+                   arrivals.windows if isinstance(arrivals, Periodic) else ())
+
+
+def judge_stream(need: Need, notes: Mapping[str, Any], log: Sequence[Sequence[int]],
+                 span: Span) -> dict[str, Any]:
     """
     Judge one stream of a cell.
 
-    Uncovered cycles count as in the simulator: at multiples of the period after zero, of a
-    camera that is on in bursts only those in them, from one period after their begin.
+    A consumer's clock is not the camera's: its cycles are judged at eight phases, equally far
+    apart, and all of them count. (At one phase alone it is chance whether the cycles of a stream
+    lie just before or just after its deliveries.) Phase 0 alone, as in the simulator, is given
+    too. Of a camera that is on in bursts only the cycles in them count, from two periods after
+    their begin.
 
     :param notes: ``results`` and ``statuses`` of the consumer.
-    :param log: ``[stamp, lateness]`` of each frame.
+    :param log: stamp of each frame, and more.
     """
-    model = point.model(stream)
-    contract = model.contract
     results = sorted(notes['results'], key=lambda result: result[1])
     ages = [received - captured for captured, received in results
             if span.start_ns <= captured < span.end_ns]
-    frames = sum(span.start_ns <= stamp < span.end_ns for stamp, _ in log)
+    frames = sum(span.start_ns <= stamp < span.end_ns for stamp, *_ in log)
     ends = Counter(status[1] for status in notes['statuses']
                    if span.start_ns <= status[0] < span.end_ns)
     # Not all of DDS is reliable: a frame that comes while one waits to be taken replaces it.
     ends['lost'] = max(0, frames - sum(ends.values()))
     judged: dict[str, Any] = {
-        'class': model.criticality.name.lower(), 'is_guarded': model.is_guarded,
+        'class': need.criticality, 'is_guarded': need.is_guarded,
         'frames': frames, 'results': len(ages),
         'results_per_s': round(len(ages) / span.seconds, 2),
         'age_p50_ms': _ms_quantile(ages, 50), 'age_p95_ms': _ms_quantile(ages, 95),
         'age_p99_ms': _ms_quantile(ages, 99), 'ends': dict(+ends),
         'uncovered_permille': None, 'cycles': 0, 'longest_gap_ms': None,
-        'stale_time_permille': None}
-    period_ns, max_age_ns = contract.cycle_ns, contract.max_age_ns
+        'uncovered_at_phase_0_permille': None, 'stale_time_permille': None}
+    period_ns, max_age_ns, windows = need.period_ns, need.max_age_ns, need.windows
     if period_ns is None or max_age_ns is None:
         return judged
-    windows = _windows(stream)
     first_ns = span.zero_ns + -(-(span.start_ns - span.zero_ns) // period_ns) * period_ns
 
     def counts(instant_ns: int) -> bool:
@@ -78,10 +102,12 @@ def judge_stream(point: Point, stream: SimStream, notes: Mapping[str, Any],
         return not windows or any(begin + 2 * period_ns <= since_ns <= end
                                   for begin, end in windows)
 
-    covered, cycles = covered_cycles(results, start_ns=first_ns, end_ns=span.end_ns,
-                                     period_ns=period_ns, max_age_ns=max_age_ns, counts=counts)
-    judged.update(cycles=cycles,
-                  uncovered_permille=round(1000 * (cycles - covered) / cycles, 2) if cycles else 0)
+    phases = [covered_cycles(results, start_ns=first_ns + phase * period_ns // PHASES,
+                             end_ns=span.end_ns, period_ns=period_ns, max_age_ns=max_age_ns,
+                             counts=counts) for phase in range(PHASES)]
+    judged.update(cycles=sum(cycles for _, cycles in phases),
+                  uncovered_permille=_uncovered_permille(phases),
+                  uncovered_at_phase_0_permille=_uncovered_permille(phases[:1]))
     if not windows:
         length_ns = span.end_ns - span.start_ns
         fresh = fresh_ns(results, start_ns=span.start_ns, end_ns=span.end_ns,
@@ -95,12 +121,12 @@ def judge_stream(point: Point, stream: SimStream, notes: Mapping[str, Any],
     return judged
 
 
-def status_of(point: Point, streams: Mapping[str, Mapping[str, Any]], share: Share,
+def status_of(streams: Mapping[str, Mapping[str, Any]], share: Share,
               logs: Sequence[Sequence[Sequence[int]]], planned: int) -> tuple[str, list[str]]:
     """
     Say whether a cell counts: ``valid``, ``disturbed``, ``incomplete`` or ``broken``, and why.
 
-    :param logs: ``[stamp, lateness]`` of the frames of every stream.
+    :param logs: stamp and lateness of the frames of every stream.
     :param planned: frames that should have been published.
     """
     faults = sum(stream['ends'].get(fault, 0) for stream in streams.values()
@@ -128,8 +154,10 @@ def background_permille(streams: Mapping[str, Mapping[str, Any]]) -> float | Non
             if frames else None)
 
 
-def _windows(stream: SimStream) -> tuple[tuple[int, int], ...]:
-    return stream.arrivals.windows if isinstance(stream.arrivals, Periodic) else ()
+def _uncovered_permille(phases: Sequence[tuple[int, int]]) -> float:
+    cycles = sum(each for _, each in phases)
+    covered = sum(each for each, _ in phases)
+    return round(1000 * (cycles - covered) / cycles, 2) if cycles else 0.0
 
 
 def _ms_quantile(ages_ns: Sequence[int], percent: int) -> float | None:

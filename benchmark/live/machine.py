@@ -23,14 +23,18 @@ class Usage:
     steal_s: float
 
 
-def look(parts: Mapping[str, int]) -> Usage:
+def look(parts: Mapping[str, int] | None = None) -> Usage:
     """
     Read the counters now.
 
-    :param parts: process id of the root of each part's process tree, by name.
+    :param parts: process id of the root of each part's process tree, by name; without, this
+        process and all below it are one part.
     """
-    seen = {name: _tree_s(pid) for name, pid in parts.items()}
-    seen['bench'] = _process_s(psutil.Process())
+    if parts is None:
+        seen = {'all': _tree_s(os.getpid())}
+    else:
+        seen = {name: _tree_s(pid) for name, pid in parts.items()}
+        seen['bench'] = _process_s(psutil.Process())
     total = psutil.cpu_times()
     busy_s = (total.user + total.nice + total.system + getattr(total, 'irq', 0.0)
               + getattr(total, 'softirq', 0.0))

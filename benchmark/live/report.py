@@ -94,7 +94,7 @@ def _arm_line(summary: Summary, point: str, arm: str) -> str:
                          for status, count in summary.statuses(point, arm).items())
     return (f'accelerator busy {figure("accelerator_busy_percent")} %, '
             f'its nodes {figure("between_percent")} % of a core'
-            + (f', idle on purpose {_number(idle)} %' if arm == GOVERNOR else '')
+            + (f', idle on purpose {_number(idle)} %' if arm.startswith(GOVERNOR) else '')
             + f', background {figure("background_permille")} ‰; cells: {statuses}')
 
 

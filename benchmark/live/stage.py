@@ -13,6 +13,7 @@ from benchmark.live.accelerator import Accelerator
 from benchmark.live.contract import render, topic_of
 from benchmark.live.workloads import Point
 
+from vig_core.sim.engine import SimStream
 from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.demo.processes import Child, Processes
@@ -32,6 +33,12 @@ class Arm(Enum):
     DIRECT_8 = 'direct, depth 8'
     NEWEST = 'newest only'
     GOVERNOR = 'governor'
+    PIPELINED = 'governor, pipelined'
+
+    @property
+    def is_governed(self) -> bool:
+        """Whether the governor decides."""
+        return self in (Arm.GOVERNOR, Arm.PIPELINED)
 
     @property
     def depth(self) -> int:
@@ -86,7 +93,7 @@ class Stage:
         :raises VigError: a process died or did not get ready; this stage is of no more use.
         """
         point, server = cell.point, self._accelerator.server
-        is_governed = cell.arm is Arm.GOVERNOR
+        is_governed = cell.arm.is_governed
         logs = {name: self._folder / 'cells' / f'{name}.json' for name in ('cameras', 'consumer')}
         frames = {stream.name: list(point.frames(stream, cell.repeat, self._duration_ns))
                   for stream in point.streams}
@@ -110,7 +117,7 @@ class Stage:
                      **{f'client {number}': child.pid
                         for number, child in enumerate(self._clients)}}
             if is_governed:
-                parts['governor'] = self._start_governor(governors, point).pid
+                parts['governor'] = self._start_governor(governors, cell).pid
             for player in players:
                 self._warm.wait_for_line(player, 'ready', timeout_s=READY_TIMEOUT_S)
             if is_governed:
@@ -149,9 +156,9 @@ class Stage:
         noted = json.loads(logs['consumer'].read_text(encoding='utf-8'))
         published = json.loads(logs['cameras'].read_text(encoding='utf-8'))
         streams = {stream.name: judge.judge_stream(
-            point, stream, noted['streams'][stream.name], log, span)
+            judge.Need.of(point, stream), noted['streams'][stream.name], log, span)
             for stream, log in zip(point.streams, published)}
-        status, reasons = judge.status_of(point, streams, share, published,
+        status, reasons = judge.status_of(streams, share, published,
                                           sum(map(len, frames.values())))
         to_monotonic = time.monotonic_ns() - time.time_ns()
         executions = self._accelerator.executions(span.start_ns + to_monotonic,
@@ -171,6 +178,7 @@ class Stage:
             'foreign_percent': share.foreign_percent, 'steal_percent': share.steal_percent,
             'node': judge.node_figures(noted['diagnostics'], span),
             'raw': {'streams': noted['streams'], 'zero_ns': span.zero_ns,
+                    'lanes': [_lane(point, stream) for stream in point.streams],
                     'executions': [(began - to_monotonic, ended - to_monotonic, name)
                                    for began, ended, name in executions]}}
 
@@ -178,10 +186,11 @@ class Stage:
         return self._warm.start(''.join((module, *arguments)), [
             sys.executable, '-m', f'benchmark.live.{module}', *arguments])
 
-    def _start_governor(self, governors: Processes, point: Point) -> Child:
-        config = self._folder / 'cells' / f'{point.label}.yaml'
-        config.write_text(render(point, self._accelerator.server.grpc_endpoint),
-                          encoding='utf-8')
+    def _start_governor(self, governors: Processes, cell: Cell) -> Child:
+        config = self._folder / 'cells' / f'{cell.label}.yaml'
+        config.write_text(render(
+            cell.point, self._accelerator.server.grpc_endpoint,
+            pipelining_depth=int(cell.arm is Arm.PIPELINED)), encoding='utf-8')
         return governors.start('governor', [
             sys.executable, '-m', 'vig_governor.node', '--ros-args', '-r', '__node:=governor',
             '-p', f'config:={config.resolve()}', '-p', 'autostart:=true',
@@ -190,3 +199,10 @@ class Stage:
     @staticmethod
     def _rest_until(instant_ns: int) -> None:
         time.sleep(max(0, instant_ns - time.monotonic_ns()) / NS_PER_S)
+
+
+def _lane(point: Point, stream: SimStream) -> dict[str, Any]:
+    model = point.model(stream)
+    return {'name': stream.name, 'class': model.criticality.name.lower(),
+            'max_age_ms': (model.contract.max_age_ns or 0) / NS_PER_MS,
+            'backend_model': model.variants[0].backend_model}

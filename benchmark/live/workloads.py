@@ -2,9 +2,10 @@
 What is played: the scenarios of ``make bench-sim``, and what a frame costs on this machine.
 
 Periods, classes, contracts and runtimes are read from the simulator's files, so that both can be
-compared. A file's runtimes are what a client sees. Here the server adds its own time to what the
-accelerator takes, so a frame asks for its drawn runtime less that addition, measured first, and
-then the period is set from what was measured with it.
+compared. A file's runtime is what a run costs the accelerator. Here it stands still for a moment
+after each run (the server's turn-around, measured first), so a frame asks for its drawn runtime
+less that moment. The load is then that of the file: what a server with a backlog can just do is
+100 %. A client with one request in flight at a time cannot do as much.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from vig_core.model import Model, RuntimeProfile, Variant
 from vig_core.sim.engine import SimStream
-from vig_core.sim.scenarios import Scaled, Scenario
+from vig_core.sim.scenarios import Scenario
 from vig_core.sim.workload import ArrivalProcess, Periodic, Poisson, RuntimeLaw
 from vig_core.units import NS_PER_MS, NS_PER_S
 
@@ -38,8 +39,8 @@ class Point:
     """
     One workload at one load.
 
-    :ivar load_permille: what the medians ask of the accelerator.
-    :ivar scenario: with the profiles and periods of this machine.
+    :ivar load_permille: what the median runs ask of the accelerator.
+    :ivar scenario: with the profiles that were measured on this machine.
     :ivar laws: what a frame asks of the accelerator, by backend model.
     """
 
@@ -114,17 +115,18 @@ def shortened(law: RuntimeLaw, added_ns: int) -> RuntimeLaw:
     return RuntimeLaw(p50_ns, max(law.p99_ns - added_ns, p50_ns))
 
 
-def points(found: Mapping[str, Scenario], measured: Measured, added_ns: Mapping[str, int], *,
+def points(found: Mapping[str, Scenario], calibration: Measured, turnaround_ns: int, *,
            duration_ns: int, is_quick: bool) -> list[Point]:
     """
     List the points, the ramp first.
 
-    :param added_ns: what the server adds to a run, by backend model.
+    :param calibration: profiles by backend model.
+    :param turnaround_ns: what a run costs the accelerator beyond what its frame asks for.
     :param duration_ns: of a cell; bursts keep their place in it.
     """
     plan = [('ramp', load) for load in (QUICK_LOADS if is_quick else LOADS)]
     plan += [('block', 0), ('bursts', 0), ('four-cameras', CAMERAS_LOAD)]
-    return [point_at(_shortened_to(found[name], duration_ns), load, measured, added_ns)
+    return [point_at(_shortened_to(found[name], duration_ns), load, calibration, turnaround_ns)
             for name, load in plan]
 
 
@@ -142,26 +144,22 @@ def _shortened_to(scenario: Scenario, duration_ns: int) -> Scenario:
         replace(stream, arrivals=shorter(stream.arrivals)) for stream in scenario.streams))
 
 
-def point_at(scenario: Scenario, load: int, measured: Measured,
-             added_ns: Mapping[str, int]) -> Point:
+def point_at(scenario: Scenario, load: int, measured: Measured, turnaround_ns: int) -> Point:
     """
-    Set the load: by the period, except where the scenario scales the runtime.
+    Set the load as the scenario has it: by the period, or by the runtime.
 
     :param load: in permille; 0 for what the scenario's file asks for.
     """
-    if scenario.scaled is Scaled.RUNTIME:
-        scaled = scenario.at(load)
-        profiles = {name: RuntimeProfile(law.p50_ns, law.p99_ns)
-                    for name, law in scaled.laws.items()}
-        laws = {name: shortened(law, added_ns[name]) for name, law in scaled.laws.items()}
-    else:
-        load = load or round(1000 * offered(scenario))
-        share = scenario.load / offered(scenario)
-        laws = {name: shortened(law, added_ns[name]) for name, law in scenario.laws.items()}
-        profiles = {name: measured[name] for name in laws}
-        scaled = replace(_profiled(scenario, profiles), scaled=Scaled.PERIOD)
-        scaled = scaled.at(round(load * share))
-    return Point(scenario.name, load, _profiled(scaled, profiles), laws)
+    scaled = scenario.at(load) if load else scenario
+    profiles = dict(measured)
+    for name, law in scaled.laws.items():
+        longer_ns = law.p50_ns - scenario.laws[name].p50_ns
+        profiles[name] = RuntimeProfile(measured[name].p50_ns + longer_ns, max(
+            measured[name].p99_ns + law.p99_ns - scenario.laws[name].p99_ns,
+            measured[name].p50_ns + longer_ns))
+    return Point(scenario.name, load or round(1000 * offered(scenario)),
+                 _profiled(scaled, profiles),
+                 {name: shortened(law, turnaround_ns) for name, law in scaled.laws.items()})
 
 
 def _profiled(scenario: Scenario, profiles: Measured) -> Scenario:

@@ -1,17 +1,13 @@
 """How a live cell is judged and cells become figures, on records made by hand (milliseconds)."""
 
 import json
-from types import SimpleNamespace
+import os
 
 from benchmark.live import judge, report
 from benchmark.live.machine import between, Share, Usage
 from benchmark.live.summary import Summary
 import pytest
 
-from vig_core.contract import Contract, Criticality
-from vig_core.model import Model, RuntimeProfile, Variant
-from vig_core.sim.engine import SimStream
-from vig_core.sim.workload import Periodic
 from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.measure.supply import fresh_ns
@@ -23,27 +19,30 @@ def ms(*values):
     return [value * NS_PER_MS for value in values]
 
 
-def world(windows=()):
-    model = Model('m', Criticality.PROTECTED,
-                  Contract(deadline_ns=10 * NS_PER_MS, max_age_ns=20 * NS_PER_MS,
-                           period_ns=10 * NS_PER_MS),
-                  (Variant('main', 'm', RuntimeProfile(1, 1)),))
-    stream = SimStream('s', 'm', Periodic(10 * NS_PER_MS, windows=windows))
-    return SimpleNamespace(model=lambda stream: model), stream
-
-
 def judged(results, statuses=(), log=(), windows=(), start=0, end=100):
-    point, stream = world(tuple(tuple(ms(*window)) for window in windows))
+    need = judge.Need('protected', True, 10 * NS_PER_MS, 20 * NS_PER_MS,
+                      tuple(tuple(ms(*window)) for window in windows))
     return judge.judge_stream(
-        point, stream, {'results': [ms(*result) for result in results],
-                        'statuses': [[*ms(stamp), reason] for stamp, reason in statuses]},
+        need, {'results': [ms(*result) for result in results],
+               'statuses': [[*ms(stamp), reason] for stamp, reason in statuses]},
         [ms(stamp, 0) for stamp in log], judge.Span(0, *ms(start, end)))
 
 
 def test_cycles_without_a_fresh_result_are_counted_from_the_start_of_the_span_on():
     found = judged([(0, 5), (10, 15), (60, 65)], start=10, end=100)
     # Cycles at 10 .. 100. Fresh: 10, 20, 30 from the first two; 70, 80 from the third.
-    assert (found['cycles'], found['uncovered_permille']) == (10, 500.0)
+    assert found['uncovered_at_phase_0_permille'] == 500.0
+
+
+def test_the_cycles_of_consumers_at_eight_phases_count():
+    # One result each period, received 9 ms after its capture and useless 10 ms after it: of the
+    # phases 0, 1.25, 2.5 .. 8.75 ms after a capture none is covered but phase 0.
+    frames = [(at, at + 9) for at in range(-10, 100, 10)]
+    need = judge.Need('protected', True, 10 * NS_PER_MS, 10 * NS_PER_MS)
+    found = judge.judge_stream(need, {'results': [ms(*frame) for frame in frames],
+                                      'statuses': []}, [], judge.Span(0, 0, ms(99)[0]))
+    assert (found['cycles'], found['uncovered_permille']) == (80, 875.0)
+    assert found['uncovered_at_phase_0_permille'] == 0.0
 
 
 def test_the_longest_gap_runs_from_the_end_of_one_supply_to_the_next_delivery():
@@ -57,7 +56,7 @@ def test_stale_time_does_not_depend_on_the_cycles():
 def test_of_a_camera_in_bursts_only_its_bursts_count():
     found = judged([], windows=[(20, 60)])
     # From 20 on, one period later, the windows begin at 30: cycles at 40, 50, 60.
-    assert (found['cycles'], found['longest_gap_ms']) == (3, None)
+    assert (found['cycles'], found['longest_gap_ms']) == (3 + 7 * 2, None)
 
 
 def test_a_frame_whose_end_nobody_tells_is_lost():
@@ -72,7 +71,7 @@ def test_a_result_that_overtakes_another_does_not_add_fresh_time_twice():
 
 def status(streams=None, share=QUIET, late=0, frames=100, planned=100):
     streams = streams or {'s': {'ends': {'completed': 100}, 'results': 100, 'frames': 100}}
-    return judge.status_of(world()[0], streams, share, [[ms(0, late)] * frames], planned)[0]
+    return judge.status_of(streams, share, [[ms(0, late)] * frames], planned)[0]
 
 
 def test_a_cell_on_a_quiet_machine_is_valid():
@@ -95,12 +94,7 @@ def test_processor_time_that_is_not_ours_is_foreign():
     share = between(Usage(0.0, {'governor': 1.0, 'bench': 1.0}, 10.0, 0.0),
                     Usage(10.0, {'governor': 2.0, 'bench': 1.0}, 15.0, 0.0))
     assert share.parts_percent['governor'] == 10.0
-    assert share.foreign_percent == pytest.approx(100 * 4.0 / 10.0 / share_cores())
-
-
-def share_cores():
-    import os
-    return os.cpu_count()
+    assert share.foreign_percent == pytest.approx(100 * 4.0 / 10.0 / os.cpu_count())
 
 
 def stream(uncovered, criticality='protected'):

@@ -28,9 +28,10 @@ def played(tmp_path_factory, request):
                    'PYTHONPATH': os.pathsep.join([str(root), os.environ.get('PYTHONPATH', '')])}
     found, lines = {}, []
     with Accelerator(folder, list(scenario.system.models.values())) as accelerator:
-        measured = calibrate(accelerator.server.grpc_endpoint,
-                             list(scenario.system.models.values()), lines.append, samples=5)
-        point = workloads.point_at(scenario, 500, measured.measured, measured.added_ns)
+        measured = calibrate(accelerator, list(scenario.system.models.values()), lines.append,
+                             samples=5)
+        point = workloads.point_at(scenario, 500, measured.measured,
+                                   measured.turnaround_ns)
         with Stage(folder, accelerator, environment, streams=4, seconds=SECONDS) as stage:
             for arm in (Arm.NEWEST, Arm.GOVERNOR):
                 found[arm] = stage.play(Cell(point, arm, 1))

@@ -56,13 +56,18 @@ class ArmRunner:
         self._direct_depth = direct_depth
         self._environment = environment
 
-    def run_direct(self, endpoint: str, show: Show) -> Arm:
-        """Send every frame straight to the server: one node for each camera."""
+    def run_direct(self, endpoint: str, show: Show, *, keeps_newest: bool = False) -> Arm:
+        """
+        Send every frame straight to the server: one node for each camera.
+
+        :param keeps_newest: let the newest frame wait instead of refusing it.
+        """
         def start(processes: Processes) -> None:
             nodes = [processes.start(f'direct_{stream.name}', [
                 *_module('direct'), '--stream', stream.name, '--topic', stream.topic,
                 '--model', stream.direct_model, '--endpoint', endpoint,
-                '--depth', str(self._direct_depth)]) for stream in self._plan.streams]
+                '--depth', str(self._direct_depth),
+                *(['--keep-newest'] if keeps_newest else [])]) for stream in self._plan.streams]
             for node in nodes:
                 processes.wait_for_line(node, 'ready', timeout_s=READY_TIMEOUT_S)
 

@@ -1,6 +1,6 @@
 """The demo's models as a Triton model repository, generated from one table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 import shutil
@@ -34,8 +34,15 @@ class ServedModel:
         """Every file of the store without which the model cannot be served."""
         return ('weights/' + self.file, *self.also_needs)
 
-    def config(self) -> str:
-        """Text of the model's ``config.pbtxt``; no batching: a frame waits for nobody."""
+    def config(self, priority: int | None = None) -> str:
+        """
+        Text of the model's ``config.pbtxt``; no batching: a frame waits for nobody.
+
+        :param priority: weight in the rate limiter, which then runs one model at a time.
+        """
+        limited = '' if priority is None else (
+            ' rate_limiter { resources [ { name: "core" global: true count: 1 } ]'
+            f' priority: {priority} }}')
         dims = ', '.join(str(size) for size in self.shape)
         parameters = '\n'.join(
             f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
@@ -47,7 +54,7 @@ class ServedModel:
                 'input [ { name: "IMAGE" data_type: TYPE_UINT8 dims: [ -1, -1, 3 ] } ]\n'
                 f'output [ {{ name: "{self.output}" data_type: TYPE_{self.datatype}'
                 f' dims: [ {dims} ] }} ]\n'
-                'instance_group [ { kind: KIND_CPU count: 1 } ]\n'
+                f'instance_group [ {{ kind: KIND_CPU count: 1{limited} }} ]\n'
                 f'{parameters}\n')
 
 
@@ -85,11 +92,13 @@ def available(store: AssetStore) -> tuple[str, ...]:
     return tuple(model.name for model in MODELS if store.has(*model.needs))
 
 
-def write_repository(folder: Path, store: AssetStore, names: Iterable[str]) -> dict[str, str]:
+def write_repository(folder: Path, store: AssetStore, names: Iterable[str],
+                     priorities: Mapping[str, int] | None = None) -> dict[str, str]:
     """
     Write the repository anew; whatever lay in ``folder`` is gone.
 
     :param names: models to serve; a model that the store cannot feed is refused by its file.
+    :param priorities: of every model in the rate limiter; without it there is none.
     :returns: environment variables that the server process needs.
     :raises AssetError: a file is missing; the folder may be incomplete.
     """
@@ -102,7 +111,8 @@ def write_repository(folder: Path, store: AssetStore, names: Iterable[str]) -> d
             store.path(path)
         version = folder / model.name / '1'
         version.mkdir(parents=True)
-        (folder / model.name / 'config.pbtxt').write_text(model.config(), encoding='utf-8')
+        (folder / model.name / 'config.pbtxt').write_text(model.config(
+            priorities[model.name] if priorities else None), encoding='utf-8')
         shutil.copyfile(here / 'triton_model.py', version / 'model.py')
     return {'VIG_DEMO_CODE': str(here.resolve()),
             'VIG_DEMO_WEIGHTS': str(store.weights.resolve())}

@@ -10,7 +10,7 @@ rest by other means: it measures the profiles, writes ``vig.yaml`` and says ``re
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import os
 from pathlib import Path
@@ -50,18 +50,21 @@ def pin_models(server_pid: int, cores: set[int]) -> int:
 
 
 @contextlib.contextmanager
-def serve(plan: DemoPlan, store: AssetStore, folder: Path, *, grpc_port: int = 0
-          ) -> Iterator[TritonServer]:
+def serve(plan: DemoPlan, store: AssetStore, folder: Path, *, grpc_port: int = 0,
+          priorities: Mapping[str, int] | None = None) -> Iterator[TritonServer]:
     """
     Run the plan's models on a real server, and everything else that we start beside them.
 
     While it runs, this thread and the children that it starts keep off the models' core.
 
     :param folder: receives ``model_repository/`` and ``log/triton.log``.
+    :param priorities: of every model, for a server that runs one model at a time by its rate
+        limiter; without it the server runs what it is given.
     :raises TritonServerError: it is not installed or did not start.
     :raises AssetError: a file of a model is missing.
     """
-    environment = write_repository(folder / 'model_repository', store, plan.backend_models)
+    environment = write_repository(folder / 'model_repository', store, plan.backend_models,
+                                   priorities)
     log = folder / 'log' / 'triton.log'
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
@@ -70,7 +73,8 @@ def serve(plan: DemoPlan, store: AssetStore, folder: Path, *, grpc_port: int = 0
     os.sched_setaffinity(0, for_others)
     try:
         with TritonServer(folder / 'model_repository', grpc_port=grpc_port,
-                          environment=environment, log=log) as server:
+                          environment=environment, log=log,
+                          rate_limiter=priorities is not None) as server:
             pin_models(server.pid, for_models)
             yield server
     finally:

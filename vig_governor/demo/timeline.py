@@ -10,7 +10,7 @@ before that.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -27,8 +27,8 @@ SPAN_NS = 500 * NS_PER_MS
 # Shorter pauses are the hand-over from one execution to the next, not a decision.
 MIN_IDLE_NS = 3 * NS_PER_MS
 
-_COLOURS = {'protected': '#d94f3a', 'high': '#f0a020', 'normal': '#3c8fd9',
-            'best_effort': '#8c8c8c'}
+COLOURS = {'protected': '#d94f3a', 'high': '#f0a020', 'normal': '#3c8fd9',
+           'best_effort': '#8c8c8c'}
 _MARKS = {'completed': 'o', 'superseded': 'x', 'stale': 'v', 'obsolete': 's'}
 _RAN = ('completed', 'obsolete', 'backend_failed')
 
@@ -92,66 +92,104 @@ def _union(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
+class Lane(Protocol):
+    """A stream as it is drawn: its name, its class, and the age at which a result is useless."""
+
+    name: str
+    criticality: str
+    max_age_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """
+    One arm over a span, ns of the ROS clock.
+
+    :ivar executions: ``(begin, end, stream)`` of what really ran, where something else than the
+        statuses tells; then the top lane shows these.
+    :ivar has_slot: whether requests run one at a time and an idle slot is a decision.
+    """
+
+    title: str
+    lanes: Sequence[Lane]
+    requests: Sequence[Life]
+    start_ns: int
+    span_ns: int
+    has_slot: bool
+    executions: Sequence[tuple[int, int, str]] | None = None
+
+
 def draw_timeline(path: Path, plan: DemoPlan, direct: Arm | None,
                   governed: Arm | None) -> None:
     """Draw the picture, from the middle of each arm that there is."""
+    draw_panels(path, [
+        Panel(title, plan.streams, lives(arm.notes), (arm.start_ns + arm.end_ns) // 2, SPAN_NS,
+              has_slot=arm is governed)
+        for arm, title in (
+            (direct, 'Without the governor: every frame goes straight to the server'),
+            (governed, 'With the governor: one execution at a time, the newest frame first'),
+        ) if arm is not None])
+
+
+def draw_panels(path: Path, panels: Sequence[Panel], *, panel_height: float = 4.2) -> None:
+    """Draw panels below each other, each from its own start on; height in inches."""
     matplotlib.rcParams['font.size'] = 8.5
-    arms = [(arm, title) for arm, title in (
-        (direct, 'Without the governor: every frame goes straight to the server'),
-        (governed, 'With the governor: one execution at a time, the newest frame first'),
-    ) if arm is not None]
-    figure = Figure(figsize=(13, 4.2 * len(arms) + 0.9), layout='constrained')
-    axes = figure.subplots(len(arms), 1, squeeze=False)[:, 0]
-    for number, (arm, title) in enumerate(arms):
-        _draw_arm(axes[number], plan, lives(arm.notes), (arm.start_ns + arm.end_ns) // 2,
-                  is_governed=arm is governed)
-        axes[number].set_title(title, loc='left', fontweight='bold', fontsize=11)
+    figure = Figure(figsize=(13, panel_height * len(panels) + 0.9), layout='constrained')
+    axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    for number, panel in enumerate(panels):
+        _draw_panel(axes[number], panel)
+        axes[number].set_title(panel.title, loc='left', fontweight='bold', fontsize=11)
     axes[-1].set_xlabel('milliseconds')
     figure.legend(handles=_legend(), loc='outside lower center', ncols=4, frameon=False)
     figure.savefig(path, dpi=110)
 
 
-def _draw_arm(axes: Axes, plan: DemoPlan, requests: Sequence[Life], start_ns: int, *,
-              is_governed: bool) -> None:
-    end_ns = start_ns + SPAN_NS
-    seen = [life for life in requests
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    start_ns, end_ns = panel.start_ns, panel.start_ns + panel.span_ns
+    seen = [life for life in panel.requests
             if life.ended_ns >= start_ns and life.captured_ns <= end_ns]
-    top = len(plan.streams)
+    top = len(panel.lanes)
 
     def at(instant_ns: int) -> float:
         return (instant_ns - start_ns) / NS_PER_MS
 
-    if is_governed:
+    if panel.has_slot:
         for first, last in idle_spans(seen, start_ns=start_ns, end_ns=end_ns):
             axes.barh(top + 0.5, at(last) - at(first), left=at(first), height=0.8,
                       color='#efefef', hatch='////', edgecolor='#9a9a9a', linewidth=0)
-    for number, stream in enumerate(plan.streams):
-        of_stream = [life for life in seen if life.stream == stream.name]
-        colour = _COLOURS[stream.criticality]
-        for life in of_stream:
-            if life.began_ns is not None:
-                height, base = ((0.8, top + 0.1) if is_governed else
-                                (0.8 / top, top + 0.9 - 0.8 * (number + 1) / top))
-                axes.barh(base + height / 2, at(life.ended_ns) - at(life.began_ns),
-                          left=at(life.began_ns), height=height, color=colour,
-                          edgecolor='white', linewidth=0.8)
+    for number, lane in enumerate(panel.lanes):
+        of_stream = [life for life in seen if life.stream == lane.name]
+        colour = COLOURS[lane.criticality]
+        is_alone = panel.has_slot or panel.executions is not None
+        height, base = ((0.8, top + 0.1) if is_alone else
+                        (0.8 / top, top + 0.9 - 0.8 * (number + 1) / top))
+        for began, ended in _executions(panel, lane.name, of_stream):
+            axes.barh(base + height / 2, at(ended) - at(began), left=at(began), height=height,
+                      color=colour, edgecolor='white', linewidth=0.8)
         rows = _rows(of_stream)
         count = max(rows, default=0) + 1
         for life, row in zip(of_stream, rows):
             height = top - number - 0.5 if count == 1 else top - number - 0.2 - 0.6 * row / (
                 count - 1)
-            _draw_life(axes, life, height, at, colour, stream.max_age_ms * NS_PER_MS)
-    for lane in range(top + 1):
-        axes.axhline(lane, color='#dddddd', linewidth=0.8, zorder=0)
+            _draw_life(axes, life, height, at, colour, round(lane.max_age_ms * NS_PER_MS))
+    for line in range(top + 1):
+        axes.axhline(line, color='#dddddd', linewidth=0.8, zorder=0)
+    named = ('the accelerator' if panel.executions is not None else
+             'the slot' if panel.has_slot else 'in flight\non the server')
     axes.set_yticks([top - number - 0.5 for number in range(top)] + [top + 0.5],
-                    [f'{stream.name}\n{stream.criticality}, ≤ {stream.max_age_ms} ms'
-                     for stream in plan.streams]
-                    + ['the slot' if is_governed else 'in flight\non the server'])
+                    [f'{lane.name}\n{lane.criticality}, ≤ {lane.max_age_ms:.0f} ms'
+                     for lane in panel.lanes] + [named])
     axes.set_xlim(0, at(end_ns))
     axes.set_ylim(0, top + 1.1)
     for side in ('top', 'right', 'left'):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis='y', length=0)
+
+
+def _executions(panel: Panel, stream: str, lived: Sequence[Life]) -> list[tuple[int, int]]:
+    if panel.executions is not None:
+        return [(began, ended) for began, ended, of in panel.executions if of == stream]
+    return [(life.began_ns, life.ended_ns) for life in lived if life.began_ns is not None]
 
 
 def _rows(requests: Sequence[Life]) -> list[int]:
