@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 from vig_core.actions import Action, Dispatch, ReleaseInput, ReportOverload, Terminate
 from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
-                             DrainExpired, DrainStarted, Event, RequestArrived, Woke)
+                             DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
+                             RequestArrived, Woke)
 from vig_core.request import Reason
 from vig_core.units import NS_PER_MS, NS_PER_S
 
@@ -43,6 +44,7 @@ class Actor:
 
     :param scheduler: owned by the actor's thread from ``start`` to ``stop``.
     :param sending: takes dispatches; its completions come back through ``post``.
+    :param on_unproven: called when a request ended whose execution nobody saw end; never waits.
     :ivar decision_ns: how long ``handle`` takes.
     :ivar wakeup_lateness_ns: from the instant that the scheduler asked for to its ``Woke``.
     :ivar receipt_to_decision_ns: from the receipt of a message to the end of its decision.
@@ -51,8 +53,9 @@ class Actor:
     """
 
     def __init__(self, scheduler: Scheduling, *, clock: Clock, sending: Sending,
-                 sink: Sink) -> None:
+                 sink: Sink, on_unproven: Callable[[], object] = lambda: None) -> None:
         self._scheduler = scheduler
+        self._on_unproven = on_unproven
         self._clock = clock
         self._sending = sending
         self._sink = sink
@@ -60,6 +63,7 @@ class Actor:
         self._inbox: SimpleQueue[tuple[Any, Any, int]] = SimpleQueue()
         self._rested = threading.Condition()
         self._open: dict[int, Payload] = {}
+        self._sent: set[int] = set()
         self._unproven: set[int] = set()
         self._now_ns = 0
         self._woke_at_ns = 0
@@ -90,6 +94,10 @@ class Actor:
                 self._inbox.put((event, payload, posted_at_ns))
                 return
         self._release_if_over(event)
+
+    def prove_over(self, request_ids: tuple[int, ...], detail: str) -> None:
+        """Say that these executions are over, from any thread; see ``watch.Holder``."""
+        self.post(ExecutionsProvenOver(request_ids, detail))
 
     def ask(self, question: Callable[[], _T], *, timeout_s: float = 1.0) -> _T:
         """
@@ -236,6 +244,11 @@ class Actor:
     def _step(self, event: Event, payload: Any, posted_at_ns: int) -> None:
         if isinstance(event, RequestArrived):
             self._open[event.request_id] = payload
+        elif isinstance(event, ExecutionsProvenOver):
+            held = tuple(each for each in event.request_ids if each in self._unproven)
+            if not held:
+                return
+            event = ExecutionsProvenOver(held, event.detail)
         now_ns = self._tick()
         try:
             actions = self._scheduler.handle(event, now_ns=now_ns)
@@ -270,11 +283,11 @@ class Actor:
             endings.append(action)
             if action.holds_input:
                 self._unproven.add(action.request_id)
+                self._on_unproven()
             else:
-                self._sending.release(action.request_id)
+                self._release(action.request_id)
         elif isinstance(action, ReleaseInput):
-            self._unproven.discard(action.request_id)
-            self._sending.release(action.request_id)
+            self._release(action.request_id)
         elif isinstance(action, ReportOverload):
             self._sink.on_decided(action, None)
         else:
@@ -284,6 +297,7 @@ class Actor:
                     self.post(DispatchRefused(action.request_id, Reason.BACKEND_FAILED,
                                               'the request was already ended'))
                     return
+                self._sent.add(action.request_id)
                 self._sending.submit(action, payload)
             self._sink.on_decided(action, payload)
 
@@ -298,11 +312,16 @@ class Actor:
                            action.request_id, action.reason.value)
 
     def _end_by_hand(self, request_id: int, reason: Reason, detail: str) -> None:
+        """End a request without the scheduler; what was sent may still be executed."""
         payload = self._open.get(request_id)
-        if payload is not None:
-            self._end(Terminate(
-                request_id=request_id, stream=payload.stream, model='', variant_id=None,
-                reason=reason, detail=detail, age_ns=0, queue_wait_ns=0, holds_input=True), ())
+        if payload is None:
+            return
+        is_held = request_id in self._sent
+        if is_held:
+            self._unproven.add(request_id)
+        self._end(Terminate(
+            request_id=request_id, stream=payload.stream, model='', variant_id=None,
+            reason=reason, detail=detail, age_ns=0, queue_wait_ns=0, holds_input=is_held), ())
 
     def _refused(self, event: Event, error: RefusedEvent) -> None:
         if isinstance(event, RequestArrived):
@@ -310,20 +329,30 @@ class Actor:
                        error)
             self._end_by_hand(event.request_id, Reason.CAPACITY, str(error))
         elif not isinstance(event, CancelRequested):
-            # An answer to a request whose end was already proven otherwise.
+            # An answer to a request whose end was already proven otherwise, or the proof of one
+            # that the scheduler does not know of.
             _log.info('%s came too late to matter: %s', event, error)
             self._release_if_over(event)
 
     def _failed(self, event: Event) -> None:
         self._quiet_until_ns = self._now_ns + _PAUSE_AFTER_FAILURE_NS
         request_id = getattr(event, 'request_id', None)
+        self._release_if_over(event)
         if request_id is not None:
             self._end_by_hand(request_id, Reason.BACKEND_FAILED,
                               'internal error of the governor; its log has the traceback')
-            self._release_if_over(event)
 
     def _release_if_over(self, event: Event) -> None:
-        if (isinstance(event, BackendCompleted | DispatchRefused)
+        if isinstance(event, ExecutionsProvenOver):
+            for request_id in event.request_ids:
+                if request_id in self._unproven:
+                    self._release(request_id)
+        elif (isinstance(event, BackendCompleted | DispatchRefused)
                 or isinstance(event, BackendFailed) and event.is_over):
-            self._unproven.discard(event.request_id)
-            self._sending.release(event.request_id)
+            self._release(event.request_id)
+
+    def _release(self, request_id: int) -> None:
+        """Nobody reads the input of this request any more."""
+        self._sent.discard(request_id)
+        self._unproven.discard(request_id)
+        self._sending.release(request_id)

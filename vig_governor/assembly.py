@@ -39,12 +39,14 @@ class Assembly:
     :ivar server: name, version and address of the server.
     :ivar encoders: one for each stream, checked against its model's inputs.
     :ivar notices: what the operator should know and that stops nothing, one sentence each.
+    :ivar signatures: of every backend model that may run.
     """
 
     system: System
     server: str
     encoders: Mapping[str, Encoder]
     notices: tuple[str, ...]
+    signatures: Mapping[str, ModelSignature]
 
 
 def assemble(config: Config, backend: Backend) -> Assembly:
@@ -79,7 +81,8 @@ def assemble(config: Config, backend: Backend) -> Assembly:
     for binding in config.streams:
         backend.open_stream(binding.name, slots=binding.shm_slots,
                             transport=_transport(binding))
-    return Assembly(system, server, MappingProxyType(encoders), tuple(dict.fromkeys(notices)))
+    return Assembly(system, server, MappingProxyType(encoders), tuple(dict.fromkeys(notices)),
+                    MappingProxyType(signatures))
 
 
 def _inspect(backend: Backend, model: Model, variant: Variant, end_s: float) -> ModelSignature:

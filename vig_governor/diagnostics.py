@@ -9,6 +9,7 @@ does not flicker.
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+import time
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
@@ -21,6 +22,7 @@ from vig_core.snapshot import StreamSnapshot, SystemSnapshot
 from vig_core.units import NS_PER_S, text_ms
 
 from vig_governor.intake import Intake
+from vig_governor.watch import ServerState
 
 Finding = tuple[bytes, str]
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
@@ -137,10 +139,12 @@ def no_variant_fits(model: Model) -> str:
 
 
 def backend_entry(prefix: str, endpoint: str, server: str, snapshot: SystemSnapshot | None,
-                  system: System) -> DiagnosticStatus:
+                  system: System, state: ServerState) -> DiagnosticStatus:
     """Make the entry of the inference server."""
     findings: list[Finding] = []
     values: dict[str, Any] = {'endpoint': endpoint, 'server': server, 'slots': system.slots}
+    values.update({'restarts_seen': state.restarts, 'reconciled': state.reconciled})
+    findings += _server_findings(state)
     when_ok = server
     if snapshot is not None:
         values.update({'slots_busy': snapshot.slots_busy,
@@ -151,9 +155,23 @@ def backend_entry(prefix: str, endpoint: str, server: str, snapshot: SystemSnaps
             level = WARN if snapshot.is_ready else ERROR
             findings.append((level, (
                 f'{snapshot.slots_quarantined} of {snapshot.slots_total} slots are held: the '
-                'server has not proven that it ended what it was given; if it hangs, restart it '
-                'and then deactivate and activate the governor')))
+                'server has not proven that it ended what it was given; a late answer, its '
+                'completion counter or its restart frees them; if it hangs, restart it')))
     return entry(f'{prefix}: backend', endpoint, findings, when_ok, values)
+
+
+def _server_findings(state: ServerState) -> Iterable[Finding]:
+    if state.silent_since_s is not None:
+        yield ERROR, (f'{state.silence} for {time.monotonic() - state.silent_since_s:.1f} s; '
+                      'requests run again by themselves when it is back')
+    for reason in state.away.copy().values():
+        yield ERROR, reason
+    for model, reason in state.changed.copy().items():
+        yield ERROR, f'model {model!r}: {reason}'
+    for model, count in state.foreign.copy().items():
+        yield WARN, (f'model {model!r} has run {count} times for somebody else: the slots are '
+                     'shared with a client that the governor does not know, and the completion '
+                     'counter of this model proves nothing; let the governor be its only client')
 
 
 def governor_entry(prefix: str, lifecycle_state: str, last_failure: str, clock_warning: str,

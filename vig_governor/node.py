@@ -49,9 +49,12 @@ from vig_governor.reports import Reports
 from vig_governor.services import BYTES_PER_MB, cancel, explain, record
 from vig_governor.session import Governed, Session
 from vig_governor.transitions import transition
+from vig_governor.watch import ServerWatch
 
 AUTOSTART_RETRY_S = 2.0
 FLUSH_NS = NS_PER_S
+WARM_UP_WAIT_S = 3.0
+"""Lifecycle managers give a transition five seconds."""
 
 
 class CannotStart(VigError):
@@ -111,10 +114,14 @@ class GovernorNode(LifecycleNode):
             made.callback(backend.close)
             classes = {binding.name: messages.message_class(binding)
                        for binding in config.streams}
-            governed = Governed(config, assemble(config, backend), backend, classes)
+            assembly = assemble(config, backend)
+            watch = ServerWatch(backend, assembly.signatures)
+            made.callback(watch.close)
+            governed = Governed(config, assembly, backend, watch, classes)
             self._resolve_topics(governed)
             for binding in config.streams:
                 self._open_outputs(governed, binding, made)
+            watch.start()
             self._governed = governed
             self._made_by_configure = made.pop_all()
         for notice in governed.assembly.notices:
@@ -126,6 +133,10 @@ class GovernorNode(LifecycleNode):
         """Start a session, then open the inputs."""
         governed = self._governed
         assert governed is not None
+        if not governed.watch.wait_until_warm(WARM_UP_WAIT_S):
+            self.get_logger().warning(
+                f'not all models have answered their warm-up within {WARM_UP_WAIT_S:g} s; the '
+                'first frames may wait behind it')
         with ExitStack() as made:
             super().on_activate(state)
             made.callback(super().on_deactivate, state)

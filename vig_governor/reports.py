@@ -50,6 +50,8 @@ class Reports:
             detail = session.publishing.overload_detail
             dispatched = dict(session.publishing.dispatched)
             reason = '' if snapshot.is_ready else 'every slot is held by an unproven execution'
+            if node.governed.watch.state.silent_since_s is not None:
+                reason = node.governed.watch.state.silence
         self._status.publish(messages.governor_status(
             snapshot, node.streams, header=self._header(), lifecycle_state=node.state_label,
             not_ready_reason=reason, overload_detail=detail, deliberate_idle_share=share,
@@ -70,7 +72,7 @@ class Reports:
         if governed is not None:
             entries.append(diagnostics.backend_entry(
                 prefix, governed.config.backend.endpoint, governed.assembly.server, snapshot,
-                governed.assembly.system))
+                governed.assembly.system, governed.watch.state))
         if session is not None:
             seen = {stream.stream: stream for stream in snapshot.streams} if snapshot else {}
             for monitor in session.monitors:

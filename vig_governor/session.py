@@ -22,6 +22,7 @@ from vig_governor.intake import Intake
 from vig_governor.ports import Clock, Scheduling
 from vig_governor.publishing import Publishing, StreamOutputs
 from vig_governor.recorder import DEFAULT_MAX_BYTES, RecordingScheduler, TraceWriter
+from vig_governor.watch import ServerWatch
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class Governed:
     config: Config
     assembly: Assembly
     backend: Backend
+    watch: ServerWatch
     classes: Mapping[str, type[Any]]
     outputs: dict[str, StreamOutputs] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)
@@ -78,7 +80,8 @@ class Session:
             self._scheduler.listen(self._trace, self.began_at_ns)
         scheduler: Scheduling = self._scheduler
         self.actor = Actor(scheduler, clock=clock, sending=self.dispatcher,
-                           sink=self.publishing)
+                           sink=self.publishing, on_unproven=governed.watch.poke)
+        governed.watch.attach(self.actor)
         self.intakes = {
             binding.name: Intake(binding, clock=clock, ros_now_ns=ros_now_ns, numbers=numbers,
                                  post=self.actor.post)

@@ -4,6 +4,18 @@ from benchmark.faults.registry import fault
 from benchmark.faults.world import until, World
 
 
+@fault('the server is killed while a frame runs, and started again', recovery_s=6.0,
+       is_fast=True)
+def server_killed_in_mid_inference(world: World) -> None:
+    running = world.publish('slow', 3)
+    until(lambda: world.dispatched('slow') >= 1, 3.0, 'nothing was sent')
+    world.server.kill()
+    ends = world.ends(running)
+    assert ends['completed'] == 0 and ends['backend_failed'] >= 1, ends
+    world.server.start()
+    world.mended()
+
+
 @fault('the server stands still for two seconds (SIGSTOP), then goes on', is_fast=True)
 def server_frozen_and_continued(world: World) -> None:
     world.server.pause()

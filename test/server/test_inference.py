@@ -203,9 +203,11 @@ def test_a_warm_up_runs_the_model_once_and_gives_its_slot_back(asker):
     asker.backend.open_stream('narrow', slots=1, transport='shm')
     before = asker.backend.statistics('sleeper').finished
     said = warm_up(asker.backend, 'narrow', 'sleeper',
-                   {'IMAGE': ('UINT8', (-1, -1, 3)), 'DELAY_MS': ('FP32', (1,))}, timeout_s=5.0)
-    assert "model 'sleeper' answered its warm-up" in said
+                   {'IMAGE': ('UINT8', (-1, -1, 3)), 'DELAY_MS': ('FP32', (1,))}, timeout_s=5.0,
+                   is_cancelled=threading.Event())
+    assert said.is_good and "model 'sleeper' answered its warm-up" in said.sentence
     assert asker.backend.statistics('sleeper').finished == before + 1
-    said = warm_up(asker.backend, 'narrow', 'nobody', {'IMAGE': ('UINT8', (1,))}, timeout_s=5.0)
-    assert "'nobody' failed its warm-up" in said
+    said = warm_up(asker.backend, 'narrow', 'nobody', {'IMAGE': ('UINT8', (1,))}, timeout_s=5.0,
+                   is_cancelled=threading.Event())
+    assert said.is_over and "'nobody' failed its warm-up" in said.sentence
     assert isinstance(asker.ask('narrow', 'echo', IMAGE=PIXEL), Answered)

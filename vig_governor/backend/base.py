@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vig_core.errors import VigError
+from vig_core.reconcile import Ending
 
 
 class BackendUnavailable(VigError):
@@ -87,10 +88,12 @@ class Failed:
 
     :ivar is_over: the server itself reported the end. False for a broken connection or any
         failure of the transport after the request may have been sent.
+    :ivar ending: what the server's completion counter makes of it.
     """
 
     detail: str
     is_over: bool
+    ending: Ending = Ending.UNCLEAR
 
 
 Outcome = Answered | Failed

@@ -1,6 +1,7 @@
 """One inference on its way, and what comes back of it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 import logging
 import threading
 from typing import Any
@@ -9,6 +10,27 @@ from vig_governor.backend.base import ModelSignature, Outcome, OutputTensor
 from vig_governor.backend.slots import FilledTensor, LentTensor
 
 _log = logging.getLogger('vig.backend')
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCounts:
+    """
+    How often a model ran since it was loaded, all callers together.
+
+    A response that the model itself marks as an error counts as a success, and so does a request
+    whose client had gone.
+
+    :ivar executions: batches; the same as requests where nothing is batched.
+    """
+
+    successes: int
+    failures: int
+    executions: int
+
+    @property
+    def finished(self) -> int:
+        """Requests that have left the model, well or not."""
+        return self.successes + self.failures
 
 
 class Call:

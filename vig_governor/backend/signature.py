@@ -6,7 +6,7 @@ from typing import Any
 
 from vig_core.errors import VigError
 
-from vig_governor.backend.base import ModelSignature, TensorSpec
+from vig_governor.backend.base import ModelSignature, OutputTensor, TensorSpec
 from vig_governor.datatypes import element_size
 
 MAX_MESSAGE_BYTES = 2**31 - 1
@@ -108,6 +108,22 @@ def check_message_size(signature: ModelSignature,
         raise SignatureMismatch(
             f'model {signature.backend_model!r}: its input of {total} bytes does not fit into one '
             f'gRPC message ({MAX_MESSAGE_BYTES} bytes); send a smaller one')
+
+
+def wrong_output(signature: ModelSignature, outputs: Sequence[OutputTensor]) -> str:
+    """Say in what an answer breaks the promise of the model's configuration, or nothing."""
+    promised = {spec.name: spec for spec in signature.outputs}
+    for output in outputs:
+        spec = promised.get(output.name)
+        if spec is None:
+            return f'answered an output {output.name!r} that its configuration does not have'
+        given = without_batch_axis(signature, spec, output.shape)
+        is_fitting = len(given) == len(spec.shape) and all(
+            wanted < 0 or wanted == got for wanted, got in zip(spec.shape, given))
+        if output.datatype != spec.datatype or not is_fitting:
+            return (f'answered output {output.name!r} as {output.datatype} {_text(output.shape)}; '
+                    f'its configuration promises {spec.datatype} {_text(spec.shape)}')
+    return ''
 
 
 def without_batch_axis(signature: ModelSignature, spec: TensorSpec,

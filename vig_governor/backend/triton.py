@@ -1,7 +1,6 @@
 """The one place that speaks to Triton: gRPC, system shared memory, bounded waits."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 import logging
 import threading
 import time
@@ -10,18 +9,22 @@ from typing import Any
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
+from vig_core.reconcile import Ending
+
 from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, InputSlot,
                                        ModelSignature, Outcome, ReferenceRefused)
 from vig_governor.backend.budget import MAX_REGIONS
-from vig_governor.backend.calls import Call, outputs_of, wire_shape
+from vig_governor.backend.calls import Call, ModelCounts, outputs_of, wire_shape
 from vig_governor.backend.channel import make_client
 from vig_governor.backend.credentials import Credentials, remedy
-from vig_governor.backend.input_memory import InputMemory
+from vig_governor.backend.input_memory import InputMemory, is_loopback
+from vig_governor.backend.marker import Marker
 from vig_governor.backend.segments import Refused, Unreachable
 from vig_governor.backend.senders import may_wait_here, Senders
 from vig_governor.backend.shared_memory import KEY_PREFIX
-from vig_governor.backend.signature import NotGovernable, signature_of
+from vig_governor.backend.signature import NotGovernable, signature_of, wrong_output
 from vig_governor.backend.slots import FilledTensor, LentTensor, Slot
+from vig_governor.backend.tally import Tally
 from vig_governor.backend.triton_facts import TritonFacts
 from vig_governor.backend.verdict import judge, Meaning, Verdict
 
@@ -34,27 +37,6 @@ _ATTEMPT_S = 1.0
 _PAUSE_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCounts:
-    """
-    How often a model ran since it was loaded, all callers together.
-
-    A response that the model itself marks as an error counts as a success, and so does a request
-    whose client had gone.
-
-    :ivar executions: batches; the same as requests where nothing is batched.
-    """
-
-    successes: int
-    failures: int
-    executions: int
-
-    @property
-    def finished(self) -> int:
-        """Requests that have left the model, well or not."""
-        return self.successes + self.failures
-
-
 class RegionForgotten(Exception):
     """The server has lost a region that it knew: it was restarted."""
 
@@ -65,6 +47,7 @@ class TritonBackend(TritonFacts):
 
     :ivar sent_by_reference: answered inferences whose input the server read from shared memory.
     :ivar sent_inline: those whose input travelled through the connection.
+    :ivar tally: what was sent and has not been seen to end, over the life of this object.
 
     :param endpoint: ``host:port`` of the gRPC service.
     :param give_up_after_s: when an unanswered inference is reported as failed. This is *not* the
@@ -86,7 +69,11 @@ class TritonBackend(TritonFacts):
         self._memory = InputMemory(endpoint, self._register, self._unregister,
                                    key_prefix=key_prefix, max_regions=max_regions,
                                    owners=owners)
+        self._marker = Marker(self._register, self._unregister, self._knows_region,
+                              key_prefix=key_prefix) if is_loopback(endpoint) else None
         self._senders = Senders()
+        self.tally = Tally()
+        self._objections: dict[str, str] = {}
         self._signatures: dict[str, ModelSignature] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -168,6 +155,20 @@ class TritonBackend(TritonFacts):
                            sum(entry.inference_stats.fail.count for entry in entries),
                            sum(entry.execution_count for entry in entries))
 
+    def identity(self, *, timeout_s: float = 1.0) -> str:
+        """
+        Tell the server process from the one that follows it; empty where nothing tells them apart.
+
+        :raises BackendUnavailable: the server does not answer.
+        """
+        if not self.is_live(timeout_s=timeout_s):
+            raise BackendUnavailable(f'the Triton server at {self.endpoint} does not answer')
+        return '' if self._marker is None else self._marker.identity()
+
+    def object_to(self, backend_model: str, reason: str) -> None:
+        """Send nothing to this model until ``reason`` is empty: each request fails with it."""
+        self._objections[backend_model] = reason
+
     def open_stream(self, stream: str, *, slots: int, transport: str) -> None:
         """
         Prepare input memory; a stream that is open is opened anew.
@@ -210,12 +211,23 @@ class TritonBackend(TritonFacts):
             if self._is_closed:
                 return
             self._is_closed = True
+        if self._marker is not None:
+            self._marker.close()
         self._memory.close(timeout_s=CLOSE_TIMEOUT_S)
         self._client.close()
         self._senders.close(timeout_s=_ATTEMPT_S)
 
     def _carry_out(self, call: Call) -> Outcome:
         where = f'model {call.backend_model!r} at {self.endpoint}'
+        if reason := self._objections.get(call.backend_model):
+            return Failed(f'{where}: {reason}', is_over=True, ending=Ending.NOT_COUNTED)
+        self.tally.note_sent(call.backend_model, call.request_id)
+        outcome = self._attempt(call, where)
+        self.tally.note_ended(call.backend_model, call.request_id, Ending.COUNTED
+                              if isinstance(outcome, Answered) else outcome.ending)
+        return outcome
+
+    def _attempt(self, call: Call, where: str) -> Outcome:
         lent = [(tensor.region, tensor.region.name) for tensor in call.tensors
                 if isinstance(tensor, LentTensor)]
         try:
@@ -231,9 +243,9 @@ class TritonBackend(TritonFacts):
             verdict = _verdict(error)
             if verdict.meaning is not Meaning.ANSWERED:
                 self._memory.registrar.start_epoch()
-            return Failed(f'{where}: {verdict.text}', is_over=verdict.is_over)
+            return Failed(f'{where}: {verdict.text}', verdict.is_over, verdict.ending)
         except (ReferenceRefused, ValueError) as error:
-            return Failed(f'{where}: not sent: {error}', is_over=True)
+            return Failed(f'{where}: not sent: {error}', True, Ending.NOT_COUNTED)
         except Exception as error:
             _log.exception('request %d failed on this side', call.request_id)
             return Failed(f'{where}: {type(error).__name__}: {error}', is_over=True)
@@ -264,7 +276,11 @@ class TritonBackend(TritonFacts):
         with self._lock:
             self.sent_by_reference += is_by_reference
             self.sent_inline += not is_by_reference
-        return Answered(outputs_of(answer.get_response()))
+        outputs = outputs_of(answer.get_response())
+        if signature is not None and (fault := wrong_output(signature, outputs)):
+            return Failed(f'model {call.backend_model!r} at {self.endpoint}: {fault}', True,
+                          Ending.COUNTED)
+        return Answered(outputs)
 
     def _why_not_ready(self, backend_model: str, end_s: float) -> str:
         index = self._client.get_model_repository_index(client_timeout=_share(end_s)).models
@@ -284,6 +300,14 @@ class TritonBackend(TritonFacts):
     def _unregister(self, name: str) -> None:
         _ask_about_memory(lambda: self._client.unregister_system_shared_memory(
             name, client_timeout=SHARED_MEMORY_TIMEOUT_S))
+
+    def _knows_region(self, name: str) -> bool:
+        try:
+            _ask_about_memory(lambda: self._client.get_system_shared_memory_status(
+                name, client_timeout=SHARED_MEMORY_TIMEOUT_S))
+        except Refused:
+            return False
+        return True
 
 
 def _wire_input(tensor: FilledTensor, signature: ModelSignature | None,
@@ -309,7 +333,7 @@ def _ask_about_memory(question: Callable[[], Any]) -> None:
         question()
     except InferenceServerException as error:
         verdict = _verdict(error)
-        if verdict.meaning is Meaning.ANSWERED:
+        if verdict.meaning in (Meaning.ANSWERED, Meaning.REGION_UNKNOWN):
             raise Refused(verdict.text) from None
         raise Unreachable(verdict.text) from None
     except ValueError as error:

@@ -10,6 +10,8 @@ where one belongs.
 from dataclasses import dataclass
 from enum import Enum
 
+from vig_core.reconcile import Ending
+
 NEVER_SENT = ('failed to connect', 'errors resolving', 'dns resolution failed',
               'name resolution', 'domain name not found', 'no address')
 """What gRPC says, always as UNAVAILABLE, before anything has left this host."""
@@ -22,6 +24,12 @@ SERVER_WAS_NOT_READY = ('not ready', 'not at ready state', 'maximum queue size',
 TRANSPORT_BROKE = ('rst_stream', 'stream removed', 'socket closed', 'connection reset', 'goaway',
                    'transport', 'http2', 'broken pipe', 'keepalive')
 """What gRPC says as INTERNAL or UNKNOWN; Triton uses the same codes for failed models."""
+
+REFUSED_UNCOUNTED = ('INVALID_ARGUMENT', 'NOT_FOUND', 'UNAVAILABLE', 'UNIMPLEMENTED')
+"""What Triton 2.51 answers before a request reaches a model: its counters stay as they are."""
+
+QUEUE_REFUSED = ('maximum queue size', 'request timeout expired')
+"""Refused by the model's queue: whether that is counted depends on the version."""
 
 _PROVES_NOTHING = ('CANCELLED', 'DEADLINE_EXCEEDED')
 _MAX_DETAIL = 300
@@ -41,11 +49,12 @@ class Verdict:
     """
     Meaning and one readable line.
 
-    :ivar is_over: whether the end of the execution is proven (or that there was none).
+    :ivar ending: what the server's completion counter makes of it.
     """
 
     meaning: Meaning
     text: str
+    ending: Ending = Ending.UNCLEAR
 
     @property
     def is_over(self) -> bool:
@@ -63,7 +72,8 @@ def judge(code: str | None, message: str) -> Verdict:
     name = (code or '').rpartition('.')[2]
     text = first_line(message)
     words = message.lower()
-    return Verdict(_meaning(name, words), f'{text} ({name})' if name else text)
+    meaning = _meaning(name, words)
+    return Verdict(meaning, f'{text} ({name})' if name else text, _ending(meaning, name, words))
 
 
 def first_line(message: str) -> str:
@@ -84,6 +94,18 @@ def _meaning(name: str, words: str) -> Meaning:
     if 'unable to find shared memory region' in words:
         return Meaning.REGION_UNKNOWN
     return Meaning.ANSWERED
+
+
+def _ending(meaning: Meaning, name: str, words: str) -> Ending:
+    if meaning is Meaning.BROKEN:
+        return Ending.BROKEN
+    if meaning in (Meaning.NEVER_SENT, Meaning.REGION_UNKNOWN):
+        return Ending.NOT_COUNTED
+    if _has(words, QUEUE_REFUSED):
+        return Ending.UNCLEAR
+    if name in REFUSED_UNCOUNTED:
+        return Ending.NOT_COUNTED
+    return Ending.COUNTED if name == 'INTERNAL' else Ending.UNCLEAR
 
 
 def _has(words: str, phrases: tuple[str, ...]) -> bool:

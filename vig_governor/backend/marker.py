@@ -1,0 +1,61 @@
+"""
+A page of shared memory by which a server process is known again.
+
+Triton gives neither a process id nor a start time, and its counters do not show a restart that
+happened before the first inference ended. But a region that it was told of is known to it as long
+as it lives, and to no successor.
+"""
+
+from collections.abc import Callable
+import contextlib
+
+from vig_governor.backend.segments import Refused, Unreachable
+from vig_governor.backend.shared_memory import KEY_PREFIX, SharedRegion
+
+
+class Marker:
+    """
+    Not for several threads at once: the watch of the server is the only one that asks.
+
+    :param register: see ``segments.Registrar``.
+    :param unregister: see ``segments.Registrar``.
+    :param knows: whether the server knows a region of that name; raises ``Unreachable``.
+    """
+
+    def __init__(self, register: Callable[[str, str, int], None],
+                 unregister: Callable[[str], None], knows: Callable[[str], bool], *,
+                 key_prefix: str = KEY_PREFIX) -> None:
+        self._register = register
+        self._unregister = unregister
+        self._knows = knows
+        self._key_prefix = key_prefix
+        self._name = ''
+
+    def identity(self) -> str:
+        """Give a name that stays the same while the server does; the last one in doubt."""
+        try:
+            if not self._name or not self._knows(self._name):
+                self._name = self._place()
+        except Unreachable:
+            pass
+        return self._name
+
+    def close(self) -> None:
+        """Take the marker away; bounded by the two calls it makes."""
+        name, self._name = self._name, ''
+        if name:
+            with contextlib.suppress(Refused, Unreachable):
+                self._unregister(name)
+
+    def _place(self) -> str:
+        try:
+            region = SharedRegion(1, self._key_prefix)
+        except OSError:
+            return ''
+        try:
+            self._register(region.name, region.key, region.byte_size)
+        except Refused:
+            return ''
+        finally:
+            region.unlink()
+        return region.name
