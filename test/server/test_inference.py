@@ -8,6 +8,7 @@ import zlib
 import numpy as np
 import pytest
 from triton_fixture import output
+from vig_core.reconcile import Ending
 from vig_governor.backend.base import Answered, Failed, NoFreeSlot
 from vig_governor.backend.signature import check_input
 from vig_governor.backend.warm_up import warm_up
@@ -114,7 +115,7 @@ def test_a_request_for_an_unknown_model_names_it(asker):
     outcome = asker.ask('copied', 'nobody', IMAGE=PIXEL)
     assert outcome == Failed(
         f"model 'nobody' at {asker.backend.endpoint}: Request for unknown model: 'nobody' is not "
-        'found (NOT_FOUND)', is_over=True)
+        'found (NOT_FOUND)', is_over=True, ending=Ending.NOT_COUNTED)
 
 
 def test_two_threads_with_fifty_inferences_each_see_no_error(asker):
