@@ -23,6 +23,7 @@ from vig_core.request import Reason
 from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.backend.base import OutputTensor
+from vig_governor.held import HeldInputs
 from vig_governor.ports import Clock, Payload, Scheduling, Sending, Sink
 from vig_governor.threads import NamedThread
 from vig_governor.timing import Timings
@@ -55,7 +56,6 @@ class Actor:
     def __init__(self, scheduler: Scheduling, *, clock: Clock, sending: Sending,
                  sink: Sink, on_unproven: Callable[[], object] = lambda: None) -> None:
         self._scheduler = scheduler
-        self._on_unproven = on_unproven
         self._clock = clock
         self._sending = sending
         self._sink = sink
@@ -63,8 +63,7 @@ class Actor:
         self._inbox: SimpleQueue[tuple[Any, Any, int]] = SimpleQueue()
         self._rested = threading.Condition()
         self._open: dict[int, Payload] = {}
-        self._sent: set[int] = set()
-        self._unproven: set[int] = set()
+        self._held = HeldInputs(sending, on_unproven)
         self._now_ns = 0
         self._woke_at_ns = 0
         self._quiet_until_ns = 0
@@ -93,7 +92,7 @@ class Actor:
             if self._is_accepting:
                 self._inbox.put((event, payload, posted_at_ns))
                 return
-        self._release_if_over(event)
+        self._held.release_if_over(event)
 
     def prove_over(self, request_ids: tuple[int, ...], detail: str) -> None:
         """Say that these executions are over, from any thread; see ``watch.Holder``."""
@@ -164,7 +163,7 @@ class Actor:
     @property
     def unproven_executions(self) -> int:
         """How many ended requests the server may still be computing, also after ``stop``."""
-        return len(self._unproven)
+        return len(self._held)
 
     def _wait_until_all_ended(self, timeout_s: float) -> bool:
         with self._rested:
@@ -245,7 +244,7 @@ class Actor:
         if isinstance(event, RequestArrived):
             self._open[event.request_id] = payload
         elif isinstance(event, ExecutionsProvenOver):
-            held = tuple(each for each in event.request_ids if each in self._unproven)
+            held = self._held.unproven(event.request_ids)
             if not held:
                 return
             event = ExecutionsProvenOver(held, event.detail)
@@ -282,12 +281,11 @@ class Actor:
         if isinstance(action, Terminate):
             endings.append(action)
             if action.holds_input:
-                self._unproven.add(action.request_id)
-                self._on_unproven()
+                self._held.hold(action.request_id)
             else:
-                self._release(action.request_id)
+                self._held.release(action.request_id)
         elif isinstance(action, ReleaseInput):
-            self._release(action.request_id)
+            self._held.release(action.request_id)
         elif isinstance(action, ReportOverload):
             self._sink.on_decided(action, None)
         else:
@@ -297,7 +295,7 @@ class Actor:
                     self.post(DispatchRefused(action.request_id, Reason.BACKEND_FAILED,
                                               'the request was already ended'))
                     return
-                self._sent.add(action.request_id)
+                self._held.note_sent(action.request_id)
                 self._sending.submit(action, payload)
             self._sink.on_decided(action, payload)
 
@@ -316,12 +314,10 @@ class Actor:
         payload = self._open.get(request_id)
         if payload is None:
             return
-        is_held = request_id in self._sent
-        if is_held:
-            self._unproven.add(request_id)
         self._end(Terminate(
             request_id=request_id, stream=payload.stream, model='', variant_id=None,
-            reason=reason, detail=detail, age_ns=0, queue_wait_ns=0, holds_input=is_held), ())
+            reason=reason, detail=detail, age_ns=0, queue_wait_ns=0,
+            holds_input=self._held.hold_if_sent(request_id)), ())
 
     def _refused(self, event: Event, error: RefusedEvent) -> None:
         if isinstance(event, RequestArrived):
@@ -332,27 +328,12 @@ class Actor:
             # An answer to a request whose end was already proven otherwise, or the proof of one
             # that the scheduler does not know of.
             _log.info('%s came too late to matter: %s', event, error)
-            self._release_if_over(event)
+            self._held.release_if_over(event)
 
     def _failed(self, event: Event) -> None:
         self._quiet_until_ns = self._now_ns + _PAUSE_AFTER_FAILURE_NS
         request_id = getattr(event, 'request_id', None)
-        self._release_if_over(event)
+        self._held.release_if_over(event)
         if request_id is not None:
             self._end_by_hand(request_id, Reason.BACKEND_FAILED,
                               'internal error of the governor; its log has the traceback')
-
-    def _release_if_over(self, event: Event) -> None:
-        if isinstance(event, ExecutionsProvenOver):
-            for request_id in event.request_ids:
-                if request_id in self._unproven:
-                    self._release(request_id)
-        elif (isinstance(event, BackendCompleted | DispatchRefused)
-                or isinstance(event, BackendFailed) and event.is_over):
-            self._release(event.request_id)
-
-    def _release(self, request_id: int) -> None:
-        """Nobody reads the input of this request any more."""
-        self._sent.discard(request_id)
-        self._unproven.discard(request_id)
-        self._sending.release(request_id)

@@ -69,9 +69,10 @@ def _run(world: World, case: Fault, outcome: Outcome) -> None:
     pid = None if before is None else world.pid
     world.forget()
     case.body(world)
-    if not world.is_running:
+    if not world.is_running and world.recovered_s is None:
         world.start_node()
-    outcome.recovery_s = world.recover(case.recovery_s)
+    outcome.recovery_s = (world.recover(case.recovery_s) if world.recovered_s is None
+                          else world.recovered_s)
     outcome.was_unready = any(not ready for _, ready, _ in world.readiness)
     outcome.ends = world.check_accounts()
     assert outcome.recovery_s <= case.recovery_s, (

@@ -45,7 +45,8 @@ STREAMS = {'quick': ('sleeper', 20), 'slow': ('sleeper', 300), 'hang': ('sleeper
 
 REASONS = {value: name.lower() for name, value in vars(RequestStatus).items()
            if name.isupper() and isinstance(value, int)}
-TRANSITIONS = {'configure': 1, 'cleanup': 2, 'activate': 3, 'deactivate': 4}
+TRANSITIONS = {'configure': 1, 'cleanup': 2, 'activate': 3, 'deactivate': 4,
+               'shutdown_unconfigured': 5, 'shutdown_inactive': 6, 'shutdown_active': 7}
 MIB = 1024 * 1024
 _T = TypeVar('_T')
 
@@ -147,10 +148,13 @@ class World:
         self.readiness: list[tuple[float, bool, str]] = []
         self.diagnostics: list[DiagnosticArray] = []
         self.mended_s: float | None = None
+        self.recovered_s: float | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._runs = 0
         self._last_stamp_ns = 0
         self._dispatched: dict[str, int] = {}
+        self._received: dict[str, int] = {}
+        self._counted_from: dict[str, tuple[int, int]] = {}
         self._done = threading.Event()
 
     def __enter__(self) -> 'World':
@@ -224,6 +228,7 @@ class World:
                         '-p', f'{prefix}/vig/status.publisher.depth:=1000']
         self.readiness.clear()
         self.diagnostics.clear()
+        self._counted_from.clear()
         with open(self.folder / f'node-{self._runs}.log', 'wb') as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
                                              stdin=subprocess.DEVNULL, start_new_session=True)
@@ -276,8 +281,25 @@ class World:
         return bool(self.readiness) and self.readiness[-1][1]
 
     def dispatched(self, stream: str) -> int:
-        """How many frames of a stream the node says it has sent since it became active."""
-        return self._dispatched.get(stream, 0)
+        """How many frames of a stream the node has sent since the case began."""
+        return self._dispatched.get(stream, 0) - self._counted_from.get(stream, (0, 0))[0]
+
+    def received(self, stream: str) -> int:
+        """How many frames of a stream have reached the node since the case began."""
+        return self._received.get(stream, 0) - self._counted_from.get(stream, (0, 0))[1]
+
+    def value(self, part: str, key: str) -> str:
+        """Give a value of the newest diagnostics entry whose name ends in ``part``."""
+        for array in reversed(list(self.diagnostics)):
+            for status in array.status:
+                if status.name.endswith(part):
+                    return next((pair.value for pair in status.values if pair.key == key), '')
+        return ''
+
+    def region_names(self) -> list[str]:
+        """List the names in /dev/shm that belong to the node."""
+        return [entry.name for entry in Path('/dev/shm').iterdir()
+                if entry.name.startswith(f'vig_{self.pid}_')]
 
     def finding(self, text: str, timeout_s: float = 5.0) -> str:
         """Wait for a diagnostics message that contains ``text``."""
@@ -332,6 +354,8 @@ class World:
                 f'no result within {timeout_s + 10.0:g} s after the repair; the node said:\n'
                 f'{self.log[-2500:]}')
             pause.wait(0.2)
+        if self.mended_s is not None and self.recovered_s is None:
+            self.recovered_s = time.monotonic() - begin_s
         return time.monotonic() - begin_s
 
     def check_accounts(self) -> Counter[str]:
@@ -353,12 +377,22 @@ class World:
             total += Counter(REASONS[status.reason] for status in self.statuses[name])
         return total
 
+    def forgive(self, stamps: Iterable[int]) -> None:
+        """Take frames from the account: their node was killed before it could tell."""
+        gone = set(stamps)
+        for name in STREAMS:
+            self.published[name] = [each for each in self.published[name] if each not in gone]
+            self.statuses[name][:] = [status for status in self.statuses[name]
+                                      if _stamp(status) not in gone]
+
     def forget(self) -> None:
         """Begin a new account for the next case."""
         for name in STREAMS:
+            self._counted_from[name] = (self._dispatched.get(name, 0),
+                                        self._received.get(name, 0))
             self.published[name].clear()
             self.statuses[name].clear()
-        self.mended_s = None
+        self.mended_s = self.recovered_s = None
         del self.readiness[:-1]
         self.begin_s = time.monotonic()
 
@@ -368,6 +402,7 @@ class World:
 
     def _note(self, status: GovernorStatus) -> None:
         self._dispatched = {stream.stream: stream.dispatched for stream in status.streams}
+        self._received = {stream.stream: stream.received for stream in status.streams}
         if not self.readiness or self.readiness[-1][1] != status.ready:
             self.readiness.append((time.monotonic() - self.begin_s, status.ready,
                                    status.not_ready_reason))

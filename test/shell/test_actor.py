@@ -10,7 +10,8 @@ import pytest
 from vig_core.actions import Dispatch, ReleaseInput, Terminate
 from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
-                             DrainExpired, DrainStarted, RequestArrived, Woke)
+                             DrainExpired, DrainStarted, ExecutionsProvenOver, RequestArrived,
+                             Woke)
 from vig_core.request import Reason
 from vig_core.units import NS_PER_MS
 from vig_governor.actor import Actor, ActorStopped
@@ -89,6 +90,7 @@ class Recorder:
         self.sent = []
         self.released = []
         self.ended = []
+        self.holding = []
         self.decided = []
         self.threads = set()
         self.fault = None
@@ -105,6 +107,7 @@ class Recorder:
     def on_terminated(self, action, payload, outputs):
         self.threads.add(threading.current_thread().name)
         self.ended.append((action.request_id, action.reason, payload, outputs))
+        self.holding += [action.request_id] if action.holds_input else []
         if self.fault is not None:
             raise self.fault
 
@@ -248,6 +251,42 @@ def test_stopping_without_a_drain_still_ends_every_request(stage):
     stage.actor.stop()
     assert sorted(stage.reasons()) == [(1, 'cancelled'), (2, 'cancelled')]
     assert stage.actor.open_requests == 0
+
+
+def test_stopping_without_a_drain_holds_the_input_of_what_was_sent_and_of_nothing_else(stage):
+    stage.arrive(1, 2)
+    wait_until(lambda: stage.neighbour.sent)
+    stage.actor.stop()
+    assert stage.neighbour.holding == [1] and stage.actor.unproven_executions == 1
+    stage.actor.prove_over((1, 2), 'the counter has seen it')
+    assert stage.neighbour.released == [1] and stage.actor.unproven_executions == 0
+
+
+def test_a_proof_reaches_the_scheduler_only_for_what_is_held(stage):
+    stage.scheduler.reactions[Woke] = lambda event, now: (
+        end(1, Reason.BACKEND_TIMEOUT, holds_input=True),)
+    stage.arrive(1)
+    stage.actor.post(Woke())
+    wait_until(lambda: stage.actor.unproven_executions)
+    stage.scheduler.reactions[ExecutionsProvenOver] = lambda event, now: (ReleaseInput(1),)
+    stage.actor.prove_over((7, 8), 'of somebody else')
+    stage.actor.prove_over((7, 1), 'seen')
+    wait_until(lambda: stage.neighbour.released == [1])
+    assert [event for event in stage.scheduler.events
+            if isinstance(event, ExecutionsProvenOver)] == [ExecutionsProvenOver((1,), 'seen')]
+
+
+def test_a_request_that_a_bug_ends_is_held_only_if_it_was_sent_and_not_answered(stage):
+    def explode(event, now_ns):
+        raise ZeroDivisionError('a bug')
+    stage.arrive(1)
+    wait_until(lambda: stage.neighbour.sent)
+    stage.scheduler.reactions[BackendCompleted] = explode
+    stage.scheduler.reactions[RequestArrived] = explode
+    stage.actor.post(BackendCompleted(1), ())
+    stage.arrive(2)
+    wait_until(lambda: len(stage.neighbour.ended) == 2)
+    assert stage.neighbour.holding == [] and 1 in stage.neighbour.released
 
 
 def test_an_answer_after_the_end_frees_its_memory_and_an_unproven_one_does_not(stage):

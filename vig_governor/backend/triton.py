@@ -14,7 +14,7 @@ from vig_core.reconcile import Ending
 from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, InputSlot,
                                        ModelSignature, Outcome, ReferenceRefused)
 from vig_governor.backend.budget import MAX_REGIONS
-from vig_governor.backend.calls import Call, ModelCounts, outputs_of, wire_shape
+from vig_governor.backend.calls import Call, ModelCounts, outputs_of
 from vig_governor.backend.channel import make_client
 from vig_governor.backend.credentials import Credentials, remedy
 from vig_governor.backend.input_memory import InputMemory, is_loopback
@@ -23,10 +23,11 @@ from vig_governor.backend.segments import Refused, Unreachable
 from vig_governor.backend.senders import may_wait_here, Senders
 from vig_governor.backend.shared_memory import KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of, wrong_output
-from vig_governor.backend.slots import FilledTensor, LentTensor, Slot
+from vig_governor.backend.slots import LentTensor, Slot
 from vig_governor.backend.tally import Tally
 from vig_governor.backend.triton_facts import TritonFacts
 from vig_governor.backend.verdict import judge, Meaning, Verdict
+from vig_governor.backend.wire import wire_input, wire_reference
 
 _log = logging.getLogger('vig.backend')
 
@@ -258,12 +259,12 @@ class TritonBackend(TritonFacts):
         for tensor in call.tensors:
             if isinstance(tensor, LentTensor):
                 is_by_reference = True
-                inputs.append(_wire_reference(tensor, signature))
+                inputs.append(wire_reference(tensor, signature))
                 continue
             is_shared = (may_refer and tensor.segment is not None
                          and self._memory.registrar.may_refer_to(tensor.segment))
             is_by_reference |= is_shared
-            inputs.append(_wire_input(tensor, signature, is_shared))
+            inputs.append(wire_input(tensor, signature, is_shared))
         try:
             answer = self._client.infer(call.backend_model, inputs,
                                         request_id=str(call.request_id),
@@ -308,24 +309,6 @@ class TritonBackend(TritonFacts):
         except Refused:
             return False
         return True
-
-
-def _wire_input(tensor: FilledTensor, signature: ModelSignature | None,
-                is_shared: bool) -> triton.InferInput:
-    shape = wire_shape(tensor, signature)
-    wire = triton.InferInput(tensor.name, shape, tensor.datatype)
-    if is_shared:
-        assert tensor.segment is not None and tensor.segment.region is not None
-        wire.set_shared_memory(tensor.segment.region.name, tensor.array.nbytes, tensor.offset)
-    else:
-        wire.set_data_from_numpy(tensor.array.reshape(shape))
-    return wire
-
-
-def _wire_reference(tensor: LentTensor, signature: ModelSignature | None) -> triton.InferInput:
-    wire = triton.InferInput(tensor.name, wire_shape(tensor, signature), tensor.datatype)
-    wire.set_shared_memory(tensor.region.name, tensor.byte_size, tensor.offset)
-    return wire
 
 
 def _ask_about_memory(question: Callable[[], Any]) -> None:
