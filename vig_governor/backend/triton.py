@@ -6,7 +6,6 @@ import threading
 import time
 from typing import Any
 
-import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from vig_core.reconcile import Ending
