@@ -50,7 +50,7 @@ bench-core: kilted-environment  ## time per decision at 4, 8 and 32 streams
 	@$(IN_ENVIRONMENT)
 	exec python benchmark/bench_core.py
 
-bench-path: server-environment  ## governed against direct calls with 150 KB, 1.2 MB and 6.2 MB inputs
+bench-path: server-environment  ## where each millisecond goes, and the node's share of a core; QUICK=1
 	@$(IN_ENVIRONMENT)
 	exec python benchmark/bench_path.py
 

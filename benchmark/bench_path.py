@@ -1,5 +1,5 @@
 """
-What the governor adds to a frame's way: governed against direct calls to the same model.
+Where the time goes between camera and consumer, and what of it the governor adds.
 
 One real Triton, one model that takes 10 ms, three streams of rgb8 frames (150 KB, 1.2 MB,
 6.2 MB) through shared memory. A driver process sends one frame at a time and waits for its end:
@@ -22,6 +22,11 @@ taken off for ``added``, as the median of the same block, so that a bad moment o
 stays one. The publication counts in full: the direct caller publishes nothing. The copy of the
 frame into shared memory is given for both and counts for neither.
 
+The *budget* is the whole way of the same frames over ROS: from the camera's stamp to the callback
+of a consumer in another process than the node's, in six parts without a gap. The camera's own
+call of ``publish`` and both transports by DDS are in it. Last, the share of a core that the node
+takes under three cameras (see ``bench_share.py``).
+
 A block is ``--frames`` governed and as many direct frames of one size; sizes take turns. A figure
 is the median over the blocks of that quantile of a block; the quantile over all frames is given
 beside it. The exit code is 0 wherever the measurement itself succeeded, aim met or missed.
@@ -31,16 +36,19 @@ import argparse
 from collections.abc import Iterator
 import contextlib
 import json
+import os
 from pathlib import Path
 import sys
 import time
 from typing import Any
 
+from bench_share import measure_share, share_table, verdict
+
 from common import (conditions, config_text, isolate, MODEL, model_repository, ROOT, told)
 
 import numpy as np
 
-from path_report import AIM_P50_US, AIM_P99_US, evaluate, SIZES, table
+from path_report import AIM_P50_US, AIM_P99_US, budget_table, evaluate, Frame, SIZES, table
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -53,6 +61,7 @@ from tritonclient.utils import shared_memory
 
 from vig.msg import InferenceResult, RequestStatus
 
+from vig_governor.clock import stamp_to_ns
 from vig_governor.demo.processes import Processes
 from vig_governor.triton_server import TritonServer
 
@@ -60,6 +69,7 @@ from wire import WireWatch
 
 WARM_UP_FRAMES = 10
 LOST_AFTER_S = 2.0
+SHARE_RUNTIME_MS = 8.0
 
 
 class Direct:
@@ -106,30 +116,45 @@ class Camera:
                             step=3 * pixels.shape[1])
         self._image.data.frombytes(pixels.tobytes())
         self._ended: RequestStatus | None = None
+        self._consumed: dict[int, int] = {}
         self._publisher = node.create_publisher(Image, topic, qos_profile_sensor_data)
         node.create_subscription(RequestStatus, f'{topic}/vig/status', self._take,
                                  QoSProfile(depth=10))
         self._results = node.create_subscription(InferenceResult, f'{topic}/vig/result',
-                                                 lambda message: None, QoSProfile(depth=1))
+                                                 self._consume, QoSProfile(depth=1))
 
     @property
     def is_connected(self) -> bool:
         """Whether the governor is subscribed."""
         return bool(self._publisher.get_subscription_count())
 
-    def frame(self) -> int | None:
-        """Give the stamp in ns of a frame that completed, or ``None`` for one that was lost."""
+    def frame(self) -> Frame | None:
+        """Send a frame; ``None`` for one that was lost or did not complete."""
         now = self._node.get_clock().now()
+        stamped_at_ns = time.monotonic_ns()
         self._image.header.stamp = now.to_msg()
         self._ended = None
+        self._consumed.clear()
         self._publisher.publish(self._image)
         end_s = time.monotonic() + LOST_AFTER_S
-        while self._ended is None or self._ended.header.stamp != self._image.header.stamp:
+        while not self._is_over(now.nanoseconds):
             if time.monotonic() > end_s:
                 return None
             self._executor.spin_once(timeout_sec=0.1)
-        is_completed = self._ended.reason == RequestStatus.COMPLETED
-        return int(now.nanoseconds) if is_completed else None
+        consumed_at_ns = self._consumed.get(now.nanoseconds)
+        if consumed_at_ns is None:
+            return None
+        return Frame(now.nanoseconds, stamped_at_ns, consumed_at_ns)
+
+    def _is_over(self, stamp_ns: int) -> bool:
+        """Whether the status is there, and the result where the status promises one."""
+        status = self._ended
+        return (status is not None and stamp_to_ns(status.header.stamp) == stamp_ns
+                and (status.reason != RequestStatus.COMPLETED or stamp_ns in self._consumed))
+
+    def _consume(self, result: InferenceResult) -> None:
+        consumed_at_ns = time.monotonic_ns()
+        self._consumed[stamp_to_ns(result.header.stamp)] = consumed_at_ns
 
     def _take(self, status: RequestStatus) -> None:
         self._ended = status
@@ -178,13 +203,13 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def _pair(camera: Camera, direct: Direct, pixels: np.ndarray,
-          pause_s: float) -> tuple[int | None, dict[str, float]]:
+          pause_s: float) -> tuple[Frame | None, dict[str, float]]:
     """Send one frame through the governor and one directly, with a pause after each."""
-    stamp_ns = camera.frame()
+    governed = camera.frame()
     time.sleep(pause_s)
     parts = direct.frame(pixels)
     time.sleep(pause_s)
-    return stamp_ns, parts
+    return governed, parts
 
 
 @contextlib.contextmanager
@@ -204,8 +229,12 @@ def _ros() -> Iterator[tuple[Any, SingleThreadedExecutor]]:
 def main() -> int:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(prog='bench_path', description='See the module.')
-    parser.add_argument('--frames', type=int, default=100, help='of each arm in one block')
-    parser.add_argument('--blocks', type=int, default=8, help='of each size')
+    quick = bool(os.environ.get('QUICK'))
+    parser.add_argument('--frames', type=int, default=40 if quick else 100,
+                        help='of each arm in one block')
+    parser.add_argument('--blocks', type=int, default=2 if quick else 8, help='of each size')
+    parser.add_argument('--share-rounds', type=int, default=1 if quick else 3,
+                        help='runs of 20 s (QUICK: 10 s) with three cameras; 0 for none')
     parser.add_argument('--runtime-ms', type=float, default=10.0, help='of the model')
     parser.add_argument('--pause-ms', type=float, default=2.0, help='after every frame')
     parser.add_argument('--grpc-port', type=int, default=0)
@@ -214,6 +243,7 @@ def main() -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     before = conditions()
     measured = measure(options, options.output)
+    share = _share(options, 10.0 if quick else 20.0) if options.share_rounds else []
     facts = {**before, 'load_1min_after': conditions()['load_1min']}
     rows = evaluate(measured)
     result = {'conditions': facts, 'aim_p50_us': AIM_P50_US, 'aim_p99_us': AIM_P99_US,
@@ -221,9 +251,10 @@ def main() -> int:
               'runtime_ms': options.runtime_ms,
               'inline_frames': measured['log']['inline'],
               'longest_gc_pause_us': max(measured['log']['gc_us'], default=0.0), 'rows': rows,
-              'is_met': all(row['is_met'] for row in rows)}
+              'share': share, 'is_met': all(row['is_met'] for row in rows)}
     (options.output / 'result.json').write_text(json.dumps(result, indent=2) + '\n')
     print('\n'.join(table(rows)))
+    print('\n'.join(budget_table(rows)))
     pauses_us = measured['log']['gc_us']
     print(f'garbage collector: {len(pauses_us)} pauses of the node, the longest '
           f'{max(pauses_us, default=0.0):.0f} us, {sum(pauses_us) / 1000:.1f} ms in all')
@@ -237,7 +268,24 @@ def main() -> int:
     print(f'governor adds to a direct call, p50/p99 us: {added}: '
           f'aim {AIM_P50_US:.0f}/{AIM_P99_US:.0f} '
           f'{"met" if result["is_met"] else "missed"}')
+    if share:
+        print('\n'.join(share_table(share)))
+        print(verdict(share))
     return 0
+
+
+def _share(options: argparse.Namespace, seconds: float) -> list[dict[str, Any]]:
+    """Measure the node's share of a core, with a model of 8 ms that three cameras do not fill."""
+    rclpy.init(args=[])
+    try:
+        with TritonServer(model_repository(options.output, SHARE_RUNTIME_MS),
+                          grpc_port=options.grpc_port,
+                          log=options.output / 'triton_share.log') as server:
+            runs = measure_share(server.grpc_endpoint, options.output, seconds=seconds,
+                                 runtime_ms=SHARE_RUNTIME_MS, rounds=options.share_rounds)
+    finally:
+        rclpy.shutdown()
+    return [run for each in runs.values() for run in each]
 
 
 if __name__ == '__main__':

@@ -1,5 +1,5 @@
 """
-The real ``GovernorNode`` in a process of its own, with a clock read at eight points.
+The real ``GovernorNode`` in a process of its own, with a clock read at nine points.
 
 The product is not changed for this: the points are the entries and returns of functions that
 every frame passes anyway, wrapped before the node is made. A point costs one read of the
@@ -15,6 +15,7 @@ from enum import IntEnum
 import gc
 import json
 from pathlib import Path
+from struct import unpack_from
 import sys
 import threading
 import time
@@ -26,8 +27,11 @@ import tritonclient.grpc as triton
 
 from vig.msg import InferenceResult
 
+from vig_core.units import NS_PER_S
+
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.clock import stamp_to_ns
+from vig_governor.dispatcher import Dispatcher
 from vig_governor.encoders.image import ImageEncoder
 from vig_governor.intake import Intake
 from vig_governor.node import GovernorNode
@@ -41,12 +45,13 @@ class Point(IntEnum):
 
     FRAME_IN_HAND = 0
     CALLBACK_OVER = 1
-    CONVERSION_BEGINS = 2
-    CONVERSION_ENDS = 3
-    ON_THE_WIRE = 4
-    ANSWER_IN_HAND = 5
-    PUBLISH_BEGINS = 6
-    PUBLISHED = 7
+    DECIDED = 2
+    CONVERSION_BEGINS = 3
+    CONVERSION_ENDS = 4
+    ON_THE_WIRE = 5
+    ANSWER_IN_HAND = 6
+    PUBLISH_BEGINS = 7
+    PUBLISHED = 8
 
 
 class Probes:
@@ -66,6 +71,7 @@ class Probes:
         """Wrap the functions at the points; before the node is made."""
         gc.callbacks.append(self._collect)
         self._wrap(Intake, '__call__', self._intake)
+        self._wrap(Dispatcher, 'submit', self._decide)
         self._wrap(ImageEncoder, 'encode', self._encode)
         self._wrap(TritonBackend, '__init__', self._watch)
         self._wrap(TritonBackend, 'infer', self._send)
@@ -95,6 +101,12 @@ class Probes:
         inner(intake, message)
         points[Point.CALLBACK_OVER] = time.monotonic_ns()
 
+    def _decide(self, inner: Callable[..., Any], dispatcher: Any, action: Any,
+                payload: Any) -> None:
+        stamp_ns = stamp_to_ns(payload.message.header.stamp)
+        self.frames[stamp_ns][Point.DECIDED] = time.monotonic_ns()
+        inner(dispatcher, action, payload)
+
     def _encode(self, inner: Callable[..., Any], encoder: Any, message: Any, slot: Any) -> None:
         points = self._here.points = self.frames[stamp_to_ns(message.header.stamp)]
         points[Point.CONVERSION_BEGINS] = time.monotonic_ns()
@@ -122,10 +134,13 @@ class Probes:
     def _publish(self, inner: Callable[..., Any], publisher: Any, message: Any) -> None:
         begin_ns = time.monotonic_ns()
         inner(publisher, message)
-        if isinstance(message, InferenceResult):
-            points = self.frames[stamp_to_ns(message.header.stamp)]
+        published_ns = time.monotonic_ns()
+        if publisher.msg_type is InferenceResult:
+            # A serialised message begins with four bytes of format and then its stamp.
+            sec, nanosec = unpack_from('<iI', message, 4)
+            points = self.frames[sec * NS_PER_S + nanosec]
             points[Point.PUBLISH_BEGINS] = begin_ns
-            points[Point.PUBLISHED] = time.monotonic_ns()
+            points[Point.PUBLISHED] = published_ns
 
 
 def main() -> int:
