@@ -22,6 +22,8 @@ MODULES: dict[str, tuple[str, str]] = {
     'calibrate': ('vig_governor.measure.calibrate_cli',
                   'measure profiles and interference, write a new file with them'),
     'demo': ('vig_governor.demo.cli', 'the main job on this computer: real server, real models'),
+    'doctor': ('vig_governor.doctor.cli',
+               'check file, server, profiles, contracts and ROS topics before the start'),
     'profile': ('vig_governor.measure.profile_cli', 'measure every variant alone on the server'),
     'policy': ('vig_governor.sros_policy', 'print the SROS 2 policy with the least rights'),
     'replay': ('vig_governor.replay', 'play a recorded trace through the core again, or what if'),

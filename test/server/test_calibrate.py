@@ -1,5 +1,6 @@
 """``vig calibrate`` on a real server: one run, and everything that its file must hold."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,71 @@ def test_the_input_is_refused_as_output_before_anything_is_measured(calibrated, 
     captured = capsys.readouterr()
     assert 'this is the input' in captured.err and captured.out == ''
     assert Path(old).read_text().startswith('# The operator')
+
+
+def examine(path, capsys, *arguments):
+    """Run the doctor without ROS; give its exit code and its findings by check."""
+    capsys.readouterr()
+    code = cli.main(['doctor', '-c', str(path), '--no-ros', '--listen-s', '0', '--json',
+                     *arguments])
+    found = {}
+    for one in json.loads(capsys.readouterr().out)['findings']:
+        found.setdefault(one['check'], []).append(one)
+    return code, found
+
+
+def contradicted(found):
+    """Name the fields that the manifest check calls contradicted."""
+    return {field for one in found['manifest'] for field, verdict
+            in one['facts'].get('fields', {}).items() if verdict['verdict'] == 'contradicted'}
+
+
+def test_the_doctor_finds_a_calibrated_system_in_order(calibrated, capsys):
+    _, new, _ = calibrated
+    code, found = examine(new, capsys)
+    assert code == 0
+    assert {one['level'] for one in found['manifest']} == {'OK'}
+    for check in ('file', 'server', 'models', 'profiles', 'shared memory', 'foreign callers'):
+        assert [one['level'] for one in found[check]] == ['OK'], found[check]
+
+
+def test_the_doctor_sees_that_nothing_was_measured_yet(calibrated, capsys):
+    old, _, _ = calibrated
+    code, found = examine(old, capsys)
+    assert code == 1 and [one['level'] for one in found['profiles']] == ['FAIL', 'FAIL']
+
+
+def test_exchanged_weights_under_the_same_version_are_named(calibrated, capsys):
+    _, new, _ = calibrated
+    weights = new.parent / 'models' / 'quick' / '1' / 'model.py'
+    before = weights.read_text()
+    weights.write_text(before + '# other weights, same version\n')
+    try:
+        code, found = examine(new, capsys)
+    finally:
+        weights.write_text(before)
+    assert code == 0, 'a contradiction never refuses a start'
+    assert contradicted(found) == {'artifact.digest', 'artifact.bytes'}
+    assert any('quick: artifact.digest' in one['text'] for one in found['manifest'])
+
+
+def test_a_model_that_is_gone_is_a_failure_of_that_model_only(calibrated, tmp_path, capsys):
+    old, _, _ = calibrated
+    other = tmp_path / 'other.yaml'
+    other.write_text(old.read_text().replace('backend_model: quick', 'backend_model: gone'))
+    code, found = examine(other, capsys)
+    assert code == 1 and "'gone'" in found['models'][0]['text']
+    assert found['server'][0]['level'] == 'OK'
+
+
+def test_other_instance_groups_are_named_as_resources(calibrated, capsys):
+    """Last of this file: it starts the server anew with another configuration."""
+    _, new, server = calibrated
+    config = new.parent / 'models' / 'quick' / 'config.pbtxt'
+    config.write_text(config.read_text().replace('count: 1', 'count: 2'))
+    server.stop()
+    server.start()
+    _, found = examine(new, capsys)
+    assert contradicted(found) == {'resources.instances'}
+    assert any('resources.instances: recorded 1, found 2' in one['text']
+               for one in found['manifest'])

@@ -10,9 +10,9 @@ from typing import Any
 from vig_core.units import NS_PER_US, text_ms
 
 from vig_governor.backend.base import BackendUnavailable
-from vig_governor.backend.input_memory import is_loopback
 from vig_governor.config import Config, load_config
 from vig_governor.config.schema_model import Measurement, Profile, Validity
+from vig_governor.endpoints import is_loopback
 from vig_governor.measure.artifact import read_artifact
 from vig_governor.measure.hardware import device_facts
 from vig_governor.measure.interference import (

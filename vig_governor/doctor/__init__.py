@@ -1,0 +1,1 @@
+"""``vig doctor``: everything that can be wrong before the first frame, one small check each."""

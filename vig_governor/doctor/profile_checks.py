@@ -1,0 +1,92 @@
+"""Checks of what is known about runtimes: measured at all, and measured here."""
+
+from collections.abc import Iterable
+
+from vig_governor.config.schema_model import VariantBlock
+from vig_governor.doctor.context import Context
+from vig_governor.doctor.finding import fail, Finding, ok, skip, warn
+from vig_governor.manifest import compare, contradictions, DOUBT_POINTS, Verdict
+
+MIN_SAMPLES = 100
+
+
+def check_profiles(context: Context) -> Iterable[Finding]:
+    """Whether every variant has measured runtimes, and enough of them."""
+    config = context.config
+    for model, unmeasured in config.unprofiled:
+        yield fail(f'models.{model}: variant {unmeasured} has no profile, and the node plans '
+                   'with nothing else', f'vig calibrate -c {config.source} -o measured.yaml',
+                   model=model, variant=unmeasured)
+    blocks = [(name, variant) for name, block in config.file.models.items()
+              for variant in block.variants if variant.profile is not None]
+    for name, variant in blocks:
+        samples = variant.profile.samples if variant.profile is not None else None
+        if samples is not None and samples < MIN_SAMPLES:
+            yield warn(f'models.{name}: the p99 of variant {variant.id} comes from {samples} '
+                       f'samples; below {MIN_SAMPLES} it is the longest run',
+                       f'vig calibrate -c {config.source} -o measured.yaml', samples=samples)
+    if not config.unprofiled:
+        yield ok(f'{len(blocks)} variants have a profile')
+
+
+def check_manifests(context: Context) -> Iterable[Finding]:
+    """Whether the profiles still speak for this server, these files and this device."""
+    if not context.manifests:
+        yield skip('not checked: nothing is known of this server (offline, or it is away)')
+        return
+    seen = set()
+    for block in context.config.file.models.values():
+        for variant in block.variants:
+            if (variant.profile is not None and variant.backend_model in context.manifests
+                    and variant.backend_model not in seen):
+                seen.add(variant.backend_model)
+                yield from _judge(context, variant)
+
+
+def _judge(context: Context, variant: VariantBlock) -> Iterable[Finding]:
+    name = variant.backend_model
+    assert variant.profile is not None
+    again = f'vig calibrate -c {context.config.source} -o measured.yaml'
+    if variant.profile.manifest is None:
+        yield warn(f'{name}: 0 fields recorded: nobody knows where its profile was measured',
+                   again, model=name)
+        return
+    verdicts = compare(variant.profile.manifest, context.manifests[name])
+    wrong = contradictions(verdicts)
+    gaps = [one.field for one in verdicts if one.verdict is Verdict.UNKNOWN]
+    facts = {'model': name, 'fields': {one.field: {
+        'verdict': one.verdict.value, 'recorded': one.recorded, 'found': one.found}
+        for one in verdicts}}
+    for one in wrong:
+        yield warn(f'{name}: {one}; its profile was measured on something else and is planned '
+                   f'with {DOUBT_POINTS} more points of margin until own runs replace it', again,
+                   **facts)
+    why = context.artifact_gaps.get(name, '')
+    if 'artifact.digest' in gaps and variant.profile.manifest.artifact is not None:
+        yield warn(f'{name}: artifact.digest is unknown, 1 of {len(verdicts)} fields'
+                   f'{f": {why}" if why else ""}',
+                   'let backend.model_repository name a folder that this host can read', **facts)
+    if not wrong:
+        verified = len(verdicts) - len(gaps)
+        yield ok(f'{name}: {verified} fields verified, {len(gaps)} unknown'
+                 f'{f" ({chr(44).join(gaps)})" if gaps else ""}', **facts)
+
+
+def check_operating_point(context: Context) -> Iterable[Finding]:
+    """Whether the file asks for more than the profiles claim to hold for."""
+    system = context.config.system
+    together = system.slots * (1 + system.pipelining_depth)
+    found = False
+    for name, block in context.config.file.models.items():
+        for variant in block.variants:
+            manifest = variant.profile.manifest if variant.profile is not None else None
+            limit = (manifest.validity.max_concurrent_models
+                     if manifest is not None and manifest.validity is not None else None)
+            if limit is not None and limit < min(together, len(context.config.backend_models)):
+                found = True
+                yield warn(f'models.{name}: the profile of {variant.id} holds for {limit} models '
+                           f'at once, and {together} credits allow more',
+                           f'vig calibrate -c {context.config.source} -o measured.yaml, with the '
+                           'slots that will be used', model=name, limit=limit)
+    if not found:
+        yield ok(f'{together} credits, no profile claims less')
