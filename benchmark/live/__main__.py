@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import json
 import os
 from pathlib import Path
+import shutil
 import signal
 import sys
 import time
@@ -151,6 +152,17 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
+def _publish(folder: Path, drawn: Sequence[Path]) -> None:
+    """Copy what is committed: the raw figures beside this benchmark, the pictures to docs."""
+    for source, target in (
+            *((folder / name, ROOT / 'benchmark' / f'live-{name}')
+              for name in ('report.txt', 'results.json')),
+            *((picture, ROOT / 'docs' / 'images' / f'live-{picture.name}')
+              for picture in drawn)):
+        shutil.copyfile(source, target)
+        print(f'wrote {target.relative_to(ROOT)}')
+
+
 def main() -> int:
     """Run, print, write; 1 if it could not be measured, 130 if it was interrupted."""
     quick = os.environ.get('QUICK', '') not in ('', '0')
@@ -165,6 +177,8 @@ def main() -> int:
                         help='play only this point, such as ramp-110; may be repeated')
     parser.add_argument('--pipelined', action='store_true',
                         help='one more arm: the governor with pipelining_depth 1')
+    parser.add_argument('--publish', action='store_true',
+                        help='copy report and figures to benchmark/, pictures to docs/images/')
     parser.add_argument('--grpc-port', type=int, default=0)
     parser.add_argument('--output', type=Path, default=Path('build/bench-live'))
     options = parser.parse_args()
@@ -184,8 +198,10 @@ def main() -> int:
     bench.results['conditions']['load_1min_after'] = conditions()['load_1min']
     report.write(options.output, bench.results)
     print(report.text(bench.results))
-    for picture in pictures.draw(options.output, bench.results):
-        print(f'wrote {picture}')
+    drawn = pictures.draw(options.output, bench.results)
+    print(f'JSON, report and {len(drawn)} pictures in {options.output}')
+    if options.publish and not code:
+        _publish(options.output, drawn)
     return code
 
 

@@ -34,6 +34,14 @@ class LiveConsumer(Consumer):
                     'received': self.get_clock().now().nanoseconds,
                     **{pair.key: pair.value for pair in entry.values}})
 
+    def plans(self) -> dict[str, Any]:
+        """Give what the governor plans for a run of each stream at the end, and its margin."""
+        return {stream.stream: {
+            'planned_ms': round(stream.planned_runtime.sec * 1e3
+                                + stream.planned_runtime.nanosec / 1e6, 2),
+            'margin_percent': stream.margin_percent}
+            for stream in (self.governor.streams if self.governor else ())}
+
 
 def play(cell: dict[str, Any]) -> None:
     """Note one cell and write it down."""
@@ -45,7 +53,8 @@ def play(cell: dict[str, Any]) -> None:
     for notes in record.values():
         del notes['outputs']
     Path(cell['consumer_log']).write_text(json.dumps(
-        {'streams': record, 'diagnostics': node.diagnostics}), encoding='utf-8')
+        {'streams': record, 'diagnostics': node.diagnostics, 'plans': node.plans()}),
+        encoding='utf-8')
     node.destroy_node()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import statistics
 from typing import Any
 
+from benchmark.common import told
 from benchmark.live.summary import DIRECT, GOVERNOR, Spread, Summary
 
 _NODE = ('receipt_to_decision', 'completion_to_dispatch', 'wakeup_lateness', 'decision', 'encode')
@@ -35,7 +36,7 @@ def write(folder: Path, results: Mapping[str, Any]) -> None:
 def text(results: Mapping[str, Any]) -> str:
     """Write the report: a table for each point, the aims, the losers."""
     summary = Summary(results['cells'])
-    lines = []
+    lines = [_head(results)] if 'conditions' in results else []
     for point in summary.points:
         lines += ['', *_point(summary, point)]
     lines += ['', 'Aims']
@@ -46,6 +47,20 @@ def text(results: Mapping[str, Any]) -> str:
     lines += ['', f'{len(results["cells"])} cells: '
               + ', '.join(f'{count} {status}' for status, count in counts.items())]
     return '\n'.join(lines) + '\n'
+
+
+def _head(results: Mapping[str, Any]) -> str:
+    facts = results['conditions']
+    head = (f'{told(facts)} before, {facts.get("load_1min_after", "-")} after; '
+            f'{results["repeats"]} repeats of {results["seconds"]:g} s judged. '
+            'Median (least..greatest) over the repeats; * is the direct arm that counts.')
+    found = results.get('calibration')
+    if found:
+        head += (f'\nBetween two runs the accelerator stands still for '
+                 f'{found["turnaround_ms"]:.2f} ms. With one request in flight, ms p50/p99: '
+                 + ', '.join(f'{name} {row["p50_ms"]:.1f}/{row["p99_ms"]:.1f}'
+                             for name, row in found['profiles'].items()))
+    return head
 
 
 def _point(summary: Summary, point: str) -> list[str]:
@@ -62,8 +77,9 @@ def _point(summary: Summary, point: str) -> list[str]:
         lines[-len(summary.arms(point))] += f'   [{criticality}]'
     for arm in summary.arms(point):
         lines.append(f'  {_arm(arm, best):17} ' + _arm_line(summary, point, arm))
-    node = _node(summary, point)
-    return [*lines, f'  governor, µs p50/p99: {node}'] if node else lines
+    node, plans = _node(summary, point), _plans(summary, point)
+    lines += [f'  governor, µs p50/p99: {node}'] if node else []
+    return lines + ([f'  governor, plans at the end: {plans}'] if plans else [])
 
 
 def _arm(arm: str, best: str | None) -> str:
@@ -108,6 +124,14 @@ def _node(summary: Summary, point: str) -> str:
             shown.append(f'{name.replace("_", " ")} '
                          + '/'.join(f'{statistics.median(each):.0f}' for each in figures))
     return ', '.join(shown)
+
+
+def _plans(summary: Summary, point: str) -> str:
+    cells = [cell['plans'] for cell in summary.cells(point, GOVERNOR) if cell.get('plans')]
+    return ', '.join(
+        f'{stream} {statistics.median(plans[stream]["planned_ms"] for plans in cells):.1f} ms '
+        f'({statistics.median(plans[stream]["margin_percent"] for plans in cells):.0f} %)'
+        for stream in (cells[0] if cells else ()))
 
 
 def _spread(spread: Spread | None) -> str:

@@ -176,7 +176,7 @@ class Stage:
             'cpu_percent': dict(share.parts_percent),
             'between_percent': round(sum(share.parts_percent[name] for name in own), 2),
             'foreign_percent': share.foreign_percent, 'steal_percent': share.steal_percent,
-            'node': judge.node_figures(noted['diagnostics'], span),
+            'node': judge.node_figures(noted['diagnostics'], span), 'plans': noted['plans'],
             'raw': {'streams': noted['streams'], 'zero_ns': span.zero_ns,
                     'lanes': [_lane(point, stream) for stream in point.streams],
                     'executions': [(began - to_monotonic, ended - to_monotonic, name)

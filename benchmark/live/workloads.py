@@ -2,10 +2,11 @@
 What is played: the scenarios of ``make bench-sim``, and what a frame costs on this machine.
 
 Periods, classes, contracts and runtimes are read from the simulator's files, so that both can be
-compared. A file's runtime is what a run costs the accelerator. Here it stands still for a moment
-after each run (the server's turn-around, measured first), so a frame asks for its drawn runtime
-less that moment. The load is then that of the file: what a server with a backlog can just do is
-100 %. A client with one request in flight at a time cannot do as much.
+compared. The accelerator stands still for a moment after each run (the server's turn-around,
+measured first), so a frame asks for its drawn runtime less that moment. A client with one request
+in flight sees more than that, and its measured median is what the load is computed from: the
+period is set so that the medians together ask for the load that the scenario has. A client with
+several requests in flight hides a part, so it meets a little less than the load.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from vig_core.model import Model, RuntimeProfile, Variant
 from vig_core.sim.engine import SimStream
-from vig_core.sim.scenarios import Scenario
+from vig_core.sim.scenarios import Scaled, Scenario
 from vig_core.sim.workload import ArrivalProcess, Periodic, Poisson, RuntimeLaw
 from vig_core.units import NS_PER_MS, NS_PER_S
 
@@ -39,7 +40,7 @@ class Point:
     """
     One workload at one load.
 
-    :ivar load_permille: what the median runs ask of the accelerator.
+    :ivar load_permille: what the medians, as a client sees them, ask of the accelerator.
     :ivar scenario: with the profiles that were measured on this machine.
     :ivar laws: what a frame asks of the accelerator, by backend model.
     """
@@ -121,7 +122,7 @@ def points(found: Mapping[str, Scenario], calibration: Measured, turnaround_ns: 
     List the points, the ramp first.
 
     :param calibration: profiles by backend model.
-    :param turnaround_ns: what a run costs the accelerator beyond what its frame asks for.
+    :param turnaround_ns: for how long the accelerator stands still after each run.
     :param duration_ns: of a cell; bursts keep their place in it.
     """
     plan = [('ramp', load) for load in (QUICK_LOADS if is_quick else LOADS)]
@@ -146,20 +147,26 @@ def _shortened_to(scenario: Scenario, duration_ns: int) -> Scenario:
 
 def point_at(scenario: Scenario, load: int, measured: Measured, turnaround_ns: int) -> Point:
     """
-    Set the load as the scenario has it: by the period, or by the runtime.
+    Set the load: by the period, or by the runtime where the scenario scales that.
 
     :param load: in permille; 0 for what the scenario's file asks for.
     """
-    scaled = scenario.at(load) if load else scenario
-    profiles = dict(measured)
-    for name, law in scaled.laws.items():
-        longer_ns = law.p50_ns - scenario.laws[name].p50_ns
-        profiles[name] = RuntimeProfile(measured[name].p50_ns + longer_ns, max(
-            measured[name].p99_ns + law.p99_ns - scenario.laws[name].p99_ns,
-            measured[name].p50_ns + longer_ns))
-    return Point(scenario.name, load or round(1000 * offered(scenario)),
-                 _profiled(scaled, profiles),
-                 {name: shortened(law, turnaround_ns) for name, law in scaled.laws.items()})
+    load = load or round(1000 * offered(scenario))
+    if scenario.scaled is Scaled.RUNTIME:
+        scaled = scenario.at(load)
+        profiles = {name: RuntimeProfile(law.p50_ns, law.p99_ns)
+                    for name, law in scaled.laws.items()}
+        laws = {name: shortened(law, turnaround_ns + measured[name].p50_ns
+                                - scenario.laws[name].p50_ns)
+                for name, law in scaled.laws.items()}
+    else:
+        laws = {name: shortened(law, turnaround_ns) for name, law in scenario.laws.items()}
+        profiles = {name: measured[name] for name in laws}
+        # Streams without a period keep their rate; the periodic ones keep their share of the load.
+        share = scenario.load / offered(scenario)
+        scaled = replace(_profiled(scenario, profiles), scaled=Scaled.PERIOD).at(
+            round(load * share))
+    return Point(scenario.name, load, _profiled(scaled, profiles), laws)
 
 
 def _profiled(scenario: Scenario, profiles: Measured) -> Scenario:
