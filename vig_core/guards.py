@@ -24,6 +24,7 @@ class Guard:
     :ivar stream: the one that arrived last.
     :ivar due_ns: under which it is listed; ``None`` while it is not, because it has stopped.
     :ivar reservation: for its next frame, as long as nothing that it is made of changed.
+    :ivar paced: the same as it binds frames of guarded streams, once it was asked for.
     :ivar book_version: of the planned runtimes that the reservation was made with.
     """
 
@@ -33,6 +34,7 @@ class Guard:
     forecast: ArrivalForecast
     due_ns: int | None = None
     reservation: Reservation | None = None
+    paced: Reservation | None = None
     book_version: int = -1
 
 

@@ -6,6 +6,9 @@ Rules:
 - Expected arrivals are reserved cumulatively, in arrival order, on the slot that is free first.
 - Veto only if the candidate is the cause: some arrival is feasible without it and infeasible
   with it. An arrival that is lost anyway vetoes nothing.
+- A frame of a guarded stream may make an expected one miss its deadline, but not its pace: the
+  successor of that one, if it begins when it ends, must still meet its own deadline and find its
+  result not too old (adr/0012). Any other candidate may not make it miss its deadline.
 - A veto names the instant at which the answer can change without another event.
 
 The two schedules, with and without the candidate, are compared arrival by arrival and only until
@@ -17,6 +20,7 @@ Where models must not run together, or slow each other, ``corun`` judges by the 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from vig_core.contract import Contract
 from vig_core.units import text_ms
 
 
@@ -25,6 +29,7 @@ class Reservation:
     """
     An expected frame that holds a place.
 
+    :ivar deadline_ns: by when it must end; later than the contract says where the pace decides.
     :ivar is_moving: overdue; its arrival and deadline move with the clock.
     :ivar changes_at_ns: when its forecast says something else.
     :ivar beside: what it may not run beside and what slows it, where anything does.
@@ -74,6 +79,23 @@ class Veto:
         when = 'waits' if is_there else f'is expected in {text_ms(victim.arrival_ns - now_ns)}'
         return (f'{victim.stream} {when}, needs {text_ms(victim.planned_ns)} and would be '
                 f'{text_ms(self.late_ns)} late; this job needs {text_ms(planned_ns)}')
+
+
+def pace_budget_ns(contract: Contract, budget_ns: int, planned_ns: int) -> int:
+    """
+    Say how long after its arrival a frame may end without its stream losing its pace.
+
+    No longer than to its deadline where a late result is lost: without a maximum age, or with a
+    new sample needed at each cycle.
+
+    :param budget_ns: from its arrival to its deadline; 0 where it is late on arrival.
+    :param planned_ns: conservative runtime of its successor.
+    """
+    max_age_ns, period_ns = contract.max_age_ns, contract.period_ns
+    if (max_age_ns is None or period_ns is None or budget_ns == 0
+            or contract.require_new_sample_each_cycle):
+        return budget_ns
+    return budget_ns + max(0, min(max_age_ns - contract.deadline_ns, period_ns) - planned_ns)
 
 
 def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned_ns: int,

@@ -17,7 +17,7 @@ from vig_core.estimate import RuntimeBook
 from vig_core.guards import Expected, Guard, Guards
 from vig_core.interference import added_ns
 from vig_core.ledger import Ledger
-from vig_core.lookahead import Beside, Reservation, Veto, veto
+from vig_core.lookahead import Beside, pace_budget_ns, Reservation, Veto, veto
 from vig_core.model import Model, System
 from vig_core.patience import Wait, wait_for_successor
 from vig_core.request import Request
@@ -112,7 +112,7 @@ class Selector:
                     arrivals = self._guards.in_arrival_order(now_ns)
                 stopper = (self._veto_beside(request, choice, waiting_for_an_end, arrivals, now_ns)
                            if self._is_coupled else veto(
-                    self._reservations(arrivals, model.criticality, now_ns), free_at_ns,
+                    self._reservations(arrivals, model, now_ns), free_at_ns,
                     choice.planned_ns, now_ns, self._slots.overruns_at_ns()))
             if wait is None and stopper is None:
                 found.start, found.choice = request, choice
@@ -181,7 +181,7 @@ class Selector:
         waiting = [each for each in held if each.model.criticality < below]
         streams = {each.stream for each in waiting}
         reservations = [self._reserve_waiting(each) for each in waiting]
-        reservations += (each for each in self._reservations(arrivals, below, now_ns)
+        reservations += (each for each in self._reservations(arrivals, request.model, now_ns)
                          if each.stream not in streams)
         return corun.veto(reservations, schedule, candidate, clock, self._interference_ns)
 
@@ -196,18 +196,23 @@ class Selector:
         return tuple((variant.backend_model, planned_ns) for variant, planned_ns in zip(
             self._selectors[model.name].variants, self._plans_ns(model.name)))
 
-    def _reservations(self, arrivals: Iterable[Expected], below: Criticality,
+    def _reservations(self, arrivals: Iterable[Expected], candidate: Model,
                       now_ns: int) -> Iterator[Reservation]:
         """Give the reservations of strictly higher classes one by one; a guard keeps its own."""
         version = self._runtimes.version
         for _, _, guard in arrivals:
-            if guard.model.criticality >= below:
+            if guard.model.criticality >= candidate.criticality:
                 continue
             kept = guard.reservation
             if (kept is None or kept.is_moving or now_ns >= kept.changes_at_ns
                     or (guard.book_version != version and not self._is_as_planned(guard))):
-                kept = guard.reservation = self._reserve(guard, now_ns)
+                kept = guard.reservation = self._reserve(guard, now_ns, is_paced=False)
+                guard.paced = None
             guard.book_version = version
+            if kept is not None and candidate.is_guarded:
+                if guard.paced is None:
+                    guard.paced = self._reserve(guard, now_ns, is_paced=True)
+                kept = guard.paced
             if kept is not None:
                 yield kept
 
@@ -216,23 +221,28 @@ class Selector:
         return (not self._is_coupled and guard.reservation is not None
                 and guard.reservation.planned_ns == min(self._plans_ns(guard.model.name)))
 
-    def _reserve(self, guard: Guard, now_ns: int) -> Reservation | None:
+    def _reserve(self, guard: Guard, now_ns: int, *, is_paced: bool) -> Reservation | None:
         """
         Make the reservation of an expected frame, if it can run at all.
 
         It is in danger only if not even its fastest usable variant would be in time (adr/0005).
+
+        :param is_paced: it needs to keep its pace only, not its deadline.
         """
         expected = guard.forecast.expected(now_ns)
         plans_ns = self._plans_ns(guard.model.name)
         if expected is None or not plans_ns:
             return None
         planned_ns = min(plans_ns)
+        budget_ns = expected.budget_ns
+        if is_paced:
+            budget_ns = pace_budget_ns(guard.model.contract, budget_ns, planned_ns)
         return Reservation(
             guard.stream, expected.arrival_ns, planned_ns,
-            expected.arrival_ns + max(expected.budget_ns, planned_ns), expected.is_overdue,
+            expected.arrival_ns + max(budget_ns, planned_ns), expected.is_overdue,
             expected.changes_at_ns,
             Beside(guard.model.name, self._banned[guard.model.name], self._runs(guard.model),
-                   expected.budget_ns) if self._is_coupled else None)
+                   budget_ns) if self._is_coupled else None)
 
     def _recheck_ns(self, request: Request, start_ns: int, now_ns: int, overload: OverloadState,
                     plans_ns: Sequence[int]) -> int | None:

@@ -2,7 +2,8 @@
 
 from hypothesis import given, settings, strategies as st
 import pytest
-from vig_core.lookahead import Reservation, veto
+from vig_core.contract import Contract
+from vig_core.lookahead import pace_budget_ns, Reservation, veto
 
 
 def place(arrival, planned, deadline, stream='cam', changes=10_000, moving=False):
@@ -14,6 +15,15 @@ def place(arrival, planned, deadline, stream='cam', changes=10_000, moving=False
 def test_the_candidate_may_end_where_the_frame_still_meets_its_deadline(planned, late):
     found = veto([place(100, 30, 160)], [90], planned, 90)
     assert (None if found is None else found.late_ns) == late
+
+
+@pytest.mark.parametrize('budget, changes, longer', [
+    (25, {}, 20), (25, {'max_age_ns': 50}, 10), (25, {'max_age_ns': 500}, 20),
+    (25, {'max_age_ns': 30}, 0), (25, {'max_age_ns': None}, 0), (0, {}, 0),
+    (25, {'require_new_sample_each_cycle': True}, 0)])
+def test_a_stream_keeps_its_pace_while_the_successor_can_be_in_time(budget, changes, longer):
+    contract = Contract(**{'deadline_ns': 30, 'max_age_ns': 60, 'period_ns': 30, **changes})
+    assert pace_budget_ns(contract, budget, 10) == budget + longer
 
 
 def test_nothing_expected_vetoes_nothing():

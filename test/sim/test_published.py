@@ -62,8 +62,8 @@ def test_no_guarded_stream_is_uncovered_beside_a_best_effort_job(load):
     assert report.worst_instant_permille <= 5
 
 
-@pytest.mark.parametrize('load', [500, 900])
-def test_the_ramp_is_not_harmed_below_saturation(load):
+@pytest.mark.parametrize('load', [500, 900, 1000])
+def test_the_ramp_is_not_harmed_up_to_saturation(load):
     scenario = short('ramp', load)
     governor = play(scenario, Scheduler)
     tuned = play(scenario, lambda system: tuned_server(system, 1))
