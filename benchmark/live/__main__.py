@@ -116,7 +116,9 @@ class Bench:
                     samples=self._options.profile_samples // 2) as play:
                 for arm, repeat in played:
                     try:
-                        result = play(arm, repeat)
+                        result = (play(arm, repeat) if time.monotonic() <= self._end_s else
+                                  _unplayed(real_models.POINT, 0, arm, repeat, 'incomplete',
+                                            'the time limit was reached'))
                     except ChildDied as error:
                         result = _unplayed(real_models.POINT, 0, arm, repeat, 'broken',
                                            str(error))
