@@ -8,19 +8,31 @@ Rules:
   too slow to start would never run again to prove that it is fast. Failures and timeouts never
   enter it.
 - A run beside a model whose interference is measured does not train: that time is planned
-  separately and would count twice.
+  separately and would count twice. A measured 0 is no such time.
+- The first run of all (lazy initialisation) and the first after a long pause (cold clocks and
+  caches) enter no window and move no margin. What runs after pauses took is planned when the
+  next run comes after one, the median of the last few, and forgotten after a minute.
+- The margin learns only while the window names a quantile: before, overruns tell of the profile.
+- A profile whose median reality exceeds twofold is wrong. That is said, and no margin covers it.
 """
 
 from bisect import bisect_left, insort
 from collections import deque
 
+from vig_core.margin import MarginController, target_permille
 from vig_core.model import System, Variant
-from vig_core.units import NS_PER_S
+from vig_core.units import NS_PER_S, text_ms
 
 WINDOW_RUNS = 64
 HORIZON_NS = 5 * NS_PER_S
 MIN_RUNS = 20
 """Fewer runs name no 95 % quantile: it would be the longest run."""
+
+LONG_PAUSE_NS = 2 * NS_PER_S
+COLD_RUNS = 4
+COLD_HORIZON_NS = 60 * NS_PER_S
+WRONG_FACTOR = 2
+_NEVER = 1 << 62
 
 
 class RuntimeWindow:
@@ -52,6 +64,12 @@ class RuntimeWindow:
             is_any = True
         return is_any
 
+    def scarce_from_ns(self, now_ns: int) -> int:
+        """Say from when on there are too few runs to learn from, if no more come."""
+        if len(self._runs) < MIN_RUNS:
+            return now_ns
+        return max(now_ns, self._runs[-MIN_RUNS][0] + HORIZON_NS)
+
     def _forget_oldest(self) -> None:
         del self._sorted[bisect_left(self._sorted, self._runs.popleft()[1])]
 
@@ -63,6 +81,56 @@ class RuntimeWindow:
         return self._sorted[-(-count * percent // 100) - 1]
 
 
+class _Known:
+    """
+    What is known of one backend model.
+
+    :ivar base_ns: p99 of the profile; the larger where two logical models share the variant.
+    :ivar cold: the last runs after a long pause: when each ended, and what it took.
+    :ivar ended_at_ns: end of the last run; ``None`` before the first.
+    """
+
+    __slots__ = ('window', 'base_ns', 'median_ns', 'margin', 'cold', 'ended_at_ns', 'plan_ns')
+
+    def __init__(self) -> None:
+        self.window = RuntimeWindow()
+        self.base_ns = 0
+        self.median_ns = 0
+        self.margin = MarginController(100, 0)
+        self.cold: deque[tuple[int, int]] = deque(maxlen=COLD_RUNS)
+        self.ended_at_ns: int | None = None
+        self.plan_ns = 0
+
+    def planned_ns(self, now_ns: int) -> int:
+        """Plan: the worst of profile, observation and, after a pause, what pauses cost before."""
+        base_ns = max(self.base_ns, self.window.quantile_ns(95) or 0)
+        if self.cold and self.ended_at_ns is not None \
+                and now_ns - self.ended_at_ns >= LONG_PAUSE_NS:
+            known = sorted(runtime_ns for ended_ns, runtime_ns in self.cold
+                           if now_ns - ended_ns <= COLD_HORIZON_NS)
+            if known:
+                base_ns = max(base_ns, known[(len(known) - 1) // 2])
+        return base_ns * self.margin.percent(now_ns) // 100
+
+    def changes_at_ns(self, now_ns: int) -> int:
+        """Say when the plan may be another one if nothing happens before."""
+        soonest_ns = self.margin.changes_at_ns(now_ns)
+        if self.cold and self.ended_at_ns is not None:
+            for instant_ns in (self.ended_at_ns + LONG_PAUSE_NS,
+                               *(ended_ns + COLD_HORIZON_NS + 1 for ended_ns, _ in self.cold)):
+                if now_ns < instant_ns < soonest_ns:
+                    soonest_ns = instant_ns
+        return soonest_ns
+
+    @property
+    def wrong_median_ns(self) -> int | None:
+        """Median of the window where it says that the profile is wrong, else ``None``."""
+        median_ns = self.window.quantile_ns(50)
+        if median_ns is None or median_ns < WRONG_FACTOR * self.median_ns:
+            return None
+        return median_ns
+
+
 class RuntimeBook:
     """
     Planned runtimes of every variant of a system.
@@ -72,49 +140,91 @@ class RuntimeBook:
 
     def __init__(self, system: System) -> None:
         """Plan with the profiles alone."""
-        self._margin_percent = system.margin_percent
         self._interference_ns = system.interference_ns
-        self._windows: dict[str, RuntimeWindow] = {}
-        self._plans_ns: dict[str, int] = {}
-        for model in system.models.values():
-            for variant in model.variants:
-                self._windows.setdefault(variant.backend_model, RuntimeWindow())
-                self._plans_ns[variant.backend_model] = max(
-                    self._with_margin(variant.profile.p99_ns),
-                    self._plans_ns.get(variant.backend_model, 0))
-        self._floors_ns = dict(self._plans_ns)
+        self._known: dict[str, _Known] = {}
+        self._next_look_ns = _NEVER
+        self._now_ns = 0
         self.version = 0
+        targets: dict[str, int] = {}
+        for model in system.models.values():
+            target = target_permille(model.contract)
+            for variant in model.variants:
+                name, profile = variant.backend_model, variant.profile
+                known = self._known.setdefault(name, _Known())
+                known.base_ns = max(known.base_ns, profile.p99_ns)
+                known.median_ns = max(known.median_ns, profile.p50_ns)
+                targets[name] = min(target, targets.get(name, target))
+        for name, known in self._known.items():
+            known.margin = MarginController(system.margin_percent, targets[name])
+            known.plan_ns = known.planned_ns(0)
 
-    @property
-    def margin_percent(self) -> int:
-        """The share of the high quantile that is planned."""
-        return self._margin_percent
+    def knows(self, backend_model: str) -> bool:
+        """Whether a backend model belongs to any variant."""
+        return backend_model in self._known
+
+    def margin_percent(self, variant: Variant) -> int:
+        """Give the share of the high quantile that is planned for a variant."""
+        return self._known[variant.backend_model].margin.percent(self._now_ns)
 
     def plan_ns(self, variant: Variant) -> int:
         """Conservative runtime of a variant that runs alone."""
-        return self._plans_ns[variant.backend_model]
+        return self._known[variant.backend_model].plan_ns
+
+    def remark(self, variant: Variant) -> str:
+        """Say that reality is so much slower that the profile is wrong, or nothing."""
+        known = self._known[variant.backend_model]
+        observed_ns = known.wrong_median_ns
+        if observed_ns is None:
+            return ''
+        return (f'the profile of {variant.backend_model} is wrong: its median is '
+                f'{text_ms(known.median_ns)}, that of the last runs {text_ms(observed_ns)}')
 
     def observe(self, variant: Variant, runtime_ns: int, neighbours: frozenset[str],
-                now_ns: int) -> None:
-        """Learn from a run that was answered now."""
+                now_ns: int, planned_ns: int) -> None:
+        """
+        Learn from a run that was answered now.
+
+        :param planned_ns: what it was dispatched with.
+        """
         name = variant.backend_model
-        if any((name, other) in self._interference_ns for other in neighbours):
-            return
-        self._windows[name].add(runtime_ns, now_ns)
-        self._plan(name)
+        known = self._known[name]
+        before_ns, known.ended_at_ns = known.ended_at_ns, now_ns
+        known.margin.settle(now_ns)
+        if before_ns is None:
+            pass  # lazy initialisation, which no later run repeats
+        elif now_ns - runtime_ns - before_ns >= LONG_PAUSE_NS:
+            known.cold.append((now_ns, runtime_ns))
+        elif not any(self._interference_ns.get((name, other)) for other in neighbours):
+            if len(known.window) >= MIN_RUNS:
+                known.margin.learn(is_overrun=runtime_ns > planned_ns
+                                   and known.wrong_median_ns is None)
+            known.window.add(runtime_ns, now_ns)
+        known.margin.narrow_from(known.window.scarce_from_ns(now_ns))
+        self._plan(known, now_ns)
+
+    def doubt(self, backend_model: str, now_ns: int) -> None:
+        """Plan more carefully: the profile was measured on something else."""
+        known = self._known[backend_model]
+        known.margin.doubt(now_ns)
+        self._plan(known, now_ns)
 
     def forget_before(self, instant_ns: int) -> None:
         """Plan without the runs that ended before an instant."""
-        for name, window in self._windows.items():
-            if window.forget_before(instant_ns):
-                self._plan(name)
+        for known in self._known.values():
+            if known.window.forget_before(instant_ns):
+                self._plan(known, max(self._now_ns, instant_ns))
 
-    def _plan(self, name: str) -> None:
-        observed_ns = self._windows[name].quantile_ns(95) or 0
-        plan_ns = max(self._floors_ns[name], self._with_margin(observed_ns))
-        if plan_ns != self._plans_ns[name]:
-            self._plans_ns[name] = plan_ns
+    def look(self, now_ns: int) -> None:
+        """Notice what time alone changes; cheap while it changes nothing."""
+        self._now_ns = now_ns
+        if now_ns >= self._next_look_ns:
+            self._next_look_ns = _NEVER
+            for known in self._known.values():
+                self._plan(known, now_ns)
+
+    def _plan(self, known: _Known, now_ns: int) -> None:
+        plan_ns = known.planned_ns(now_ns)
+        if plan_ns != known.plan_ns:
+            known.plan_ns = plan_ns
             self.version += 1
-
-    def _with_margin(self, runtime_ns: int) -> int:
-        return runtime_ns * self._margin_percent // 100
+        self._next_look_ns = min(self._next_look_ns, known.changes_at_ns(now_ns))

@@ -93,6 +93,14 @@ class ExecutionsProvenOver:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileDoubted:
+    """The profile of a backend model was measured on something else than what runs now."""
+
+    backend_model: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class TimeJumped:
     """Capture times before and after this instant do not compare (bag loop, clock reset)."""
 
@@ -117,4 +125,4 @@ class Woke:
 
 
 Event = (RequestArrived | BackendCompleted | BackendFailed | DispatchRefused | CancelRequested
-         | ExecutionsProvenOver | TimeJumped | DrainStarted | DrainExpired | Woke)
+         | ExecutionsProvenOver | ProfileDoubted | TimeJumped | DrainStarted | DrainExpired | Woke)

@@ -22,7 +22,7 @@ from vig_core.errors import RefusedEvent
 from vig_core.estimate import HORIZON_NS, RuntimeBook
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
                              DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
-                             RequestArrived, Stamp, TimeJumped, Woke)
+                             ProfileDoubted, RequestArrived, Stamp, TimeJumped, Woke)
 from vig_core.guards import Guards
 from vig_core.ledger import Ledger
 from vig_core.model import System
@@ -117,6 +117,9 @@ class Scheduler:
                           model_of_stream=self._ledger.model_of(event.stream))
         else:
             check_report(event, self._roster.requests)
+            if (isinstance(event, ProfileDoubted)
+                    and not self._runtimes.knows(event.backend_model)):
+                raise RefusedEvent(f'{event.backend_model!r} is the model of no variant')
 
     # ---- time ----
 
@@ -130,6 +133,7 @@ class Scheduler:
             if self._overload.is_quiet and not self._guards.is_any_alive(grid_ns):
                 self._overload.skip_to(self._roster.now_ns)
         self._ledger.settle(self._roster.now_ns)
+        self._runtimes.look(self._roster.now_ns)
 
     def _time_out(self, before_ns: int) -> None:
         limit_ns = before_ns - self._system.inference_timeout_ns
@@ -183,7 +187,7 @@ class Scheduler:
         claim = self._roster.slots.end(request.request_id, now_ns=self._roster.now_ns)
         assert request.variant is not None
         self._runtimes.observe(request.variant, max(0, self._roster.now_ns - claim.begins_at_ns),
-                               claim.neighbours, self._roster.now_ns)
+                               claim.neighbours, self._roster.now_ns, claim.planned_ns)
         age_ns = self._roster.now_ns - request.generation_ns
         max_age_ns = request.model.contract.max_age_ns
         if max_age_ns is not None and age_ns > max_age_ns:
@@ -227,6 +231,9 @@ class Scheduler:
     def _on_proven_over(self, event: ExecutionsProvenOver) -> None:
         for request_id in event.request_ids:
             self._roster.release(self._roster.requests[request_id], Trigger.PROVEN_OVER)
+
+    def _on_doubted(self, event: ProfileDoubted) -> None:
+        self._runtimes.doubt(event.backend_model, self._roster.now_ns)
 
     def _on_time_jumped(self, event: TimeJumped) -> None:
         for request in self._roster.waiting():
@@ -307,6 +314,7 @@ _HANDLERS: dict[type, Callable[[Scheduler, Any], None]] = {
     DispatchRefused: Scheduler._on_dispatch_refused,
     CancelRequested: Scheduler._on_cancelled,
     ExecutionsProvenOver: Scheduler._on_proven_over,
+    ProfileDoubted: Scheduler._on_doubted,
     TimeJumped: Scheduler._on_time_jumped,
     DrainStarted: Scheduler._on_drain_started,
     DrainExpired: Scheduler._on_drain_expired,

@@ -10,7 +10,11 @@ from vig_core.request import Reason
 
 @dataclass(frozen=True, slots=True)
 class StreamSnapshot:
-    """One stream at one instant; quantiles are over its last delivered results."""
+    """
+    One stream at one instant; quantiles are over its last delivered results.
+
+    :ivar profile_remark: why the profile of the current variant is wrong, or empty.
+    """
 
     stream: str
     model: str
@@ -29,6 +33,7 @@ class StreamSnapshot:
     variant_id: str | None
     planned_ns: int | None
     margin_percent: int
+    profile_remark: str
     weakly_hard_observed: bool
     weakly_hard_misses: int
     weakly_hard_consecutive: int

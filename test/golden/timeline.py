@@ -17,7 +17,7 @@ A model with ``p50`` and ``p99`` has one variant, ``main``. Then, in order of ti
 
     at MS in      arrive ID MODEL [stream S] [key K] [captured MS] [bytes N] [stamp KIND]
                   complete ID | fail ID [unproven] | refuse ID REASON | cancel ID
-                  jump | drain | expire | proven ID ... | wake
+                  jump | drain | expire | proven ID ... | doubt BACKEND_MODEL | wake
     at MS refused (an event as above that must raise RefusedEvent)
     at MS out     dispatch ID [VARIANT] [planned MS] | release ID | overload STATE
                   terminate ID REASON [age MS] [wait MS] [deadline met] [input held]
@@ -35,7 +35,7 @@ from vig_core.contract import Contract, Criticality, MissBudget, Overflow, Queue
 from vig_core.errors import VigError
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
                              DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
-                             RequestArrived, Stamp, TimeJumped, Woke)
+                             ProfileDoubted, RequestArrived, Stamp, TimeJumped, Woke)
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 
@@ -247,6 +247,8 @@ def _plain_event(what: str, rest: list[str]) -> Event:
         return DispatchRefused(int(rest[0]), Reason(rest[1]), 'it never left')
     if what == 'cancel':
         return CancelRequested(int(rest[0]))
+    if what == 'doubt':
+        return ProfileDoubted(rest[0], 'measured elsewhere')
     if what == 'proven':
         return ExecutionsProvenOver(tuple(map(int, rest)), 'the server is quiet')
     simple = {'jump': TimeJumped('time went back'), 'drain': DrainStarted(),
