@@ -65,6 +65,14 @@ PARAMETERS: tuple[ParameterRow, ...] = (
         'record_max_mb', 1000,
         'what a trace may take on the disk, all its files together; the oldest goes', unit='MB',
         bounds=(4, 1_000_000)),
+    ParameterRow(
+        'metrics_port', 0,
+        'TCP port of Prometheus metrics (/metrics), /healthz and /readyz; 0 for none',
+        bounds=(0, 65535), is_read_only=True),
+    ParameterRow(
+        'metrics_address', '127.0.0.1',
+        'address that metrics_port is opened on; anything but a loopback address shows the names '
+        'of streams and models to that network', is_read_only=True),
 )
 
 

@@ -20,6 +20,8 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 
+from vig_core.errors import VigError
+
 from vig_governor.allocator import keep_freed_memory
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -73,6 +75,8 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         node = make_node()
     except ParameterException as error:
         return _refuse(f'a parameter is not usable: {" ".join(str(error).split())}')
+    except VigError as error:
+        return _refuse(str(error))
     executor.add_node(node)
     stopped: Future[Any] = Future(executor=executor)
     threading.Thread(target=_await_signals, args=(signals, executor, stopped),

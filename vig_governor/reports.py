@@ -10,8 +10,12 @@ from vig_core.snapshot import SystemSnapshot
 from vig_core.units import NS_PER_MS
 
 from vig_governor import diagnostics, messages
+from vig_governor.metrics import Health
 from vig_governor.parameters import parameter
 from vig_governor.ports import Clock
+
+
+NO_SLOT = 'every slot is held by an unproven execution'
 
 
 class Reports:
@@ -31,6 +35,28 @@ class Reports:
         self._array = array
         self._warned_of_clock = ''
 
+    def snapshot(self) -> SystemSnapshot | None:
+        """Give the scheduler's counters while the node is active; from any thread."""
+        session = self._node.session
+        return None if session is None else session.snapshot()
+
+    def reconciled(self) -> int:
+        """How many executions a counter of the server has proven to be over."""
+        governed = self._node.governed
+        return 0 if governed is None else governed.watch.state.reconciled
+
+    def health(self) -> Health:
+        """Say whether decisions are made and a frame could run; from any thread."""
+        session = self._node.session
+        if session is None:
+            return Health(True, False, self._node.last_failure
+                          or f'the node is {self._node.state_label}')
+        snapshot = session.snapshot()
+        if snapshot is None:
+            return Health(False, False, 'the scheduling thread does not answer')
+        reason = self._not_ready(snapshot)
+        return Health(True, not reason, reason)
+
     def publish(self) -> None:
         """Publish both; a failure is logged and the node goes on."""
         try:
@@ -49,14 +75,18 @@ class Reports:
             share = session.deliberate_idle_share(snapshot)
             detail = session.publishing.overload_detail
             dispatched = dict(session.publishing.dispatched)
-            reason = '' if snapshot.is_ready else 'every slot is held by an unproven execution'
-            if node.governed.watch.state.silent_since_s is not None:
-                reason = node.governed.watch.state.silence
+            reason = self._not_ready(snapshot)
         self._status.publish(messages.governor_status(
             snapshot, node.streams, header=self._header(), lifecycle_state=node.state_label,
             not_ready_reason=reason, overload_detail=detail, deliberate_idle_share=share,
             dispatched=dispatched))
         return snapshot
+
+    def _not_ready(self, snapshot: SystemSnapshot) -> str:
+        governed = self._node.governed
+        if governed is not None and governed.watch.state.silent_since_s is not None:
+            return str(governed.watch.state.silence)
+        return '' if snapshot.is_ready else NO_SLOT
 
     def _publish_diagnostics(self, snapshot: SystemSnapshot | None) -> None:
         node = self._node

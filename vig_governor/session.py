@@ -19,7 +19,8 @@ from vig_governor.config import Config
 from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.dispatcher import Dispatcher
 from vig_governor.intake import Intake
-from vig_governor.ports import Clock, Scheduling
+from vig_governor.metrics import Metrics
+from vig_governor.ports import Clock, Scheduling, Sink
 from vig_governor.publishing import Publishing, StreamOutputs
 from vig_governor.recorder import DEFAULT_MAX_BYTES, RecordingScheduler, TraceWriter
 from vig_governor.watch import ServerWatch
@@ -56,13 +57,15 @@ class Session:
         earlier session means nothing to this one.
     :param record: path of the trace to write, or empty.
     :param record_max_bytes: what the trace may take on the disk.
+    :param metrics: where to count for Prometheus, if that is asked for.
     :raises TraceError: the trace cannot be written.
     """
 
     def __init__(self, governed: Governed, *, clock: Clock, ros_now_ns: Callable[[], int],
                  numbers: 'itertools.count[int]', on_overload: Callable[[], object],
                  logs_decisions: bool, record: str = '',
-                 record_max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+                 record_max_bytes: int = DEFAULT_MAX_BYTES,
+                 metrics: Metrics | None = None) -> None:
         config, assembly = governed.config, governed.assembly
         self._drain_deadline_s = config.backend.drain_deadline_ns / NS_PER_S
         self._clock = clock
@@ -79,9 +82,15 @@ class Session:
             self._trace = self._open_trace(record, max_bytes=record_max_bytes)
             self._scheduler.listen(self._trace, self.began_at_ns)
         scheduler: Scheduling = self._scheduler
-        self.actor = Actor(scheduler, clock=clock, sending=self.dispatcher,
-                           sink=self.publishing, on_unproven=governed.watch.poke)
+        sink: Sink = self.publishing
+        if metrics is not None:
+            metrics.begin(system)
+            sink = metrics.watch(sink)
+        self.actor = Actor(scheduler, clock=clock, sending=self.dispatcher, sink=sink,
+                           on_unproven=governed.watch.poke)
         governed.watch.attach(self.actor)
+        if metrics is not None:
+            self.actor.decision_ns = metrics.timings()
         self.intakes = {
             binding.name: Intake(binding, clock=clock, ros_now_ns=ros_now_ns, numbers=numbers,
                                  post=self.actor.post)

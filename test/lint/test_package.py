@@ -16,7 +16,8 @@ from vig_core.request import Reason
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = {'vig', 'vig_core', 'vig_governor', 'perception'}
-ROSDEP_KEYS = {'cv2': 'python3-opencv', 'pydantic_core': 'python3-pydantic'}
+ROSDEP_KEYS = {'cv2': 'python3-opencv', 'prometheus_client': 'python3-prometheus-client',
+               'pydantic_core': 'python3-pydantic'}
 WITHOUT_KEY = {'tritonclient', 'mcap', 'av', 'ai_edge_litert', 'triton_python_backend_utils'}
 """pip installs the first three; the last two live in the environment of the server."""
 
