@@ -42,7 +42,6 @@ from vig_governor.config import load_config, StreamBinding
 from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.encoders.reference import REFERENCE_TYPE
 from vig_governor.logs import RosLogHandler
-from vig_governor.metrics import Metrics, MetricsServer
 from vig_governor.parameters import declare_parameters, parameter
 from vig_governor.process import run
 from vig_governor.publishing import StreamOutputs
@@ -86,13 +85,6 @@ class GovernorNode(LifecycleNode):
         self.create_service(CancelRequests, '~/cancel', partial(cancel, self))
         self.create_service(Explain, '~/explain', partial(explain, self))
         self.create_service(SetBool, '~/record', partial(record, self))
-        self._metrics: Metrics | None = None
-        self._metrics_server: MetricsServer | None = None
-        if parameter(self, 'metrics_port'):
-            self._metrics = Metrics(self._reports.snapshot, reconciled=self._reports.reconciled)
-            self._metrics_server = MetricsServer(
-                self._metrics, self._reports.health, port=parameter(self, 'metrics_port'),
-                address=parameter(self, 'metrics_address'))
         self._steady_ros = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(parameter(self, 'diagnostics_period_s'), self._reports.publish,
                           clock=self._steady_ros)
@@ -154,7 +146,7 @@ class GovernorNode(LifecycleNode):
                 logs_decisions=parameter(self, 'log_decisions'),
                 record=parameter(self, 'record'),
                 record_max_bytes=parameter(self, 'record_max_mb') * BYTES_PER_MB,
-                metrics=self._metrics)
+                metrics=self._reports.metrics)
             made.callback(session.close)
             made.callback(self._flush)
             made.callback(session.drain)
@@ -199,8 +191,7 @@ class GovernorNode(LifecycleNode):
     def destroy_node(self) -> None:
         """End what is still running, then the node itself."""
         self._tear_down()
-        if self._metrics_server is not None:
-            self._metrics_server.close()
+        self._reports.close()
         self._log_handler.detach()
         super().destroy_node()
         # rclpy 9.1.2 does not, and then the node stays in the graph until the process ends.

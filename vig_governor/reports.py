@@ -1,4 +1,4 @@
-"""What the node says of itself: ``~/status`` and ``/diagnostics``, once per period."""
+"""What the node says of itself: ``~/status``, ``/diagnostics`` and, if asked for, metrics."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from vig_core.snapshot import SystemSnapshot
 from vig_core.units import NS_PER_MS
 
 from vig_governor import diagnostics, messages
-from vig_governor.metrics import Health
+from vig_governor.metrics import Health, Metrics, MetricsServer
 from vig_governor.parameters import parameter
 from vig_governor.ports import Clock
 
@@ -26,6 +26,7 @@ class Reports:
     :param steady: the scheduling clock.
     :param status: publisher of ``vig/msg/GovernorStatus``.
     :param array: publisher of ``diagnostic_msgs/msg/DiagnosticArray``.
+    :ivar metrics: where a session counts for Prometheus, if a port is asked for.
     """
 
     def __init__(self, node: Any, steady: Clock, status: Any, array: Any) -> None:
@@ -34,19 +35,28 @@ class Reports:
         self._status = status
         self._array = array
         self._warned_of_clock = ''
+        self.metrics: Metrics | None = None
+        self._metrics_server: MetricsServer | None = None
+        if parameter(node, 'metrics_port'):
+            self.metrics = Metrics(self._snapshot, reconciled=self._reconciled)
+            self._metrics_server = MetricsServer(
+                self.metrics, self._health, port=parameter(node, 'metrics_port'),
+                address=parameter(node, 'metrics_address'))
 
-    def snapshot(self) -> SystemSnapshot | None:
-        """Give the scheduler's counters while the node is active; from any thread."""
+    def close(self) -> None:
+        """Serve no more metrics."""
+        if self._metrics_server is not None:
+            self._metrics_server.close()
+
+    def _snapshot(self) -> SystemSnapshot | None:
         session = self._node.session
         return None if session is None else session.snapshot()
 
-    def reconciled(self) -> int:
-        """How many executions a counter of the server has proven to be over."""
+    def _reconciled(self) -> int:
         governed = self._node.governed
         return 0 if governed is None else governed.watch.state.reconciled
 
-    def health(self) -> Health:
-        """Say whether decisions are made and a frame could run; from any thread."""
+    def _health(self) -> Health:
         session = self._node.session
         if session is None:
             return Health(True, False, self._node.last_failure
