@@ -75,6 +75,7 @@ class GovernorNode(LifecycleNode):
         self._governed: Governed | None = None
         self._session: Session | None = None
         self._last_actor: Actor | None = None
+        self._made_for_life = ExitStack()
         self._made_by_configure = ExitStack()
         self._made_by_activate = ExitStack()
         declare_parameters(self)
@@ -82,6 +83,7 @@ class GovernorNode(LifecycleNode):
             self, self._steady,
             self.create_publisher(GovernorStatus, '~/status', qos.status_qos()),
             self.create_publisher(DiagnosticArray, '/diagnostics', 10))
+        self._made_for_life.callback(self._reports.close)
         self.create_service(CancelRequests, '~/cancel', partial(cancel, self))
         self.create_service(Explain, '~/explain', partial(explain, self))
         self.create_service(SetBool, '~/record', partial(record, self))
@@ -191,7 +193,7 @@ class GovernorNode(LifecycleNode):
     def destroy_node(self) -> None:
         """End what is still running, then the node itself."""
         self._tear_down()
-        self._reports.close()
+        self._made_for_life.close()
         self._log_handler.detach()
         super().destroy_node()
         # rclpy 9.1.2 does not, and then the node stays in the graph until the process ends.
