@@ -150,10 +150,13 @@ def test_the_governor_says_how_fast_it_is_itself(stage):
     camera = stage.camera()
     camera.publish(image())
     results.wait_for(1)
-    values = wait_until(lambda: {
-        pair.key: pair.value for pair in stage.entry('governor', OK, '').values
-        if pair.key.endswith('_us')})
-    for name in ('decision', 'receipt_to_decision', 'encode'):
+    names = ('decision', 'receipt_to_decision', 'encode')
+
+    def figures():
+        values = {pair.key: pair.value for pair in stage.entry('governor', OK, '').values}
+        return values if all(f'{name}_p50_us' in values for name in names) else None
+    values = wait_until(figures)
+    for name in names:
         assert 0 < float(values[f'{name}_p50_us']) <= float(values[f'{name}_p99_us']) < 10**7
 
 
