@@ -11,7 +11,7 @@ SETUP = $(PYTHON) tools/setup_environment.py
 IN_ENVIRONMENT = source tools/env.sh
 
 .PHONY: help setup kilted-environment server-environment demo test lint colcon jazzy \
-  bench-core bench-path bench-memory bench-sim stress faults bench-live clean
+  bench-core bench-path bench-memory bench-sim stress faults soak bench-live clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ bench-memory: server-environment  ## the node's memory with four 1080p streams o
 faults: server-environment  ## named faults staged against a real server and the real node; FAULTS="name ..."
 	@$(IN_ENVIRONMENT)
 	exec python -m benchmark.faults $(FAULTS)
+
+soak: server-environment  ## half an hour of load, bursts and restarts of the server; SOAK_MINUTES=30
+	@$(IN_ENVIRONMENT)
+	exec python -m benchmark.soak
 
 clean:  ## remove what was built; the environments in .vig/ stay (rm -rf .vig removes them)
 	@rm -rf build install log

@@ -1,9 +1,7 @@
 """Publishes rgb8 frames on several topics at once, at a fixed rate, until it is told to stop."""
 
 import argparse
-import signal
 import sys
-import threading
 import time
 
 import rclpy
@@ -11,6 +9,8 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
 
 from sensor_msgs.msg import Image
+
+from vig_governor.stopping import StopSignal
 
 
 def main() -> int:
@@ -21,9 +21,7 @@ def main() -> int:
     parser.add_argument('--width', type=int, required=True)
     parser.add_argument('--height', type=int, required=True)
     options = parser.parse_args()
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = StopSignal()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node('frame_source')
     publishers = [node.create_publisher(Image, topic, qos_profile_sensor_data)

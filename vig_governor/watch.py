@@ -145,10 +145,19 @@ class ServerWatch:
             except Exception:
                 _log.exception('the watch of the server failed; it goes on')
                 is_settled = False
+            if not self._warm.is_set():
+                self._forget_the_dead()
             self._warm.set()
             if is_settled:
                 self._backoff.reset()
             self._poked.wait(QUIET_PERIOD_S if is_settled else self._backoff.take())
+
+    def _forget_the_dead(self) -> None:
+        """Free what a killed governor left at the server, after its last work has run out."""
+        count = self._backend.forget_the_dead()
+        if count:
+            _log.info('%d shared-memory regions of a killed governor were still registered at %s '
+                      'and are not any more', count, self._backend.endpoint)
 
     def _look(self) -> bool:
         """Look at everything once; whether there is no reason to look again soon."""

@@ -8,7 +8,7 @@ found again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 import os
 from pathlib import Path
 import shutil
@@ -37,6 +37,9 @@ from vig_governor.triton_server import free_port, TritonServer
 
 ROOT = Path(__file__).resolve().parents[2]
 TEST_MODELS = ROOT / 'test' / 'server' / 'models'
+PATIENCE = float(os.environ.get('VIG_FAULTS_PATIENCE', '1'))
+"""Factor on all waits and limits, for tests beside other work: ``make faults`` takes 1."""
+
 TIMEOUT_S = 0.8
 DRAIN_S = 1.5
 STREAMS = {'quick': ('sleeper', 20), 'slow': ('sleeper', 300), 'hang': ('sleeper', 2500),
@@ -48,6 +51,7 @@ REASONS = {value: name.lower() for name, value in vars(RequestStatus).items()
 TRANSITIONS = {'configure': 1, 'cleanup': 2, 'activate': 3, 'deactivate': 4,
                'shutdown_unconfigured': 5, 'shutdown_inactive': 6, 'shutdown_active': 7}
 MIB = 1024 * 1024
+Streams = Mapping[str, tuple[str, int]]
 _T = TypeVar('_T')
 
 
@@ -57,7 +61,7 @@ def until(condition: Callable[[], _T], timeout_s: float, what: str | Callable[[]
 
     :raises AssertionError: with ``what`` when the time is over.
     """
-    end_s = time.monotonic() + timeout_s
+    end_s = time.monotonic() + timeout_s * PATIENCE
     pause = threading.Event()
     while not (value := condition()):
         if time.monotonic() > end_s:
@@ -67,9 +71,9 @@ def until(condition: Callable[[], _T], timeout_s: float, what: str | Callable[[]
     return value
 
 
-def repository(folder: Path) -> Path:
+def repository(folder: Path, streams: Streams) -> Path:
     """Make the server's model folder of the test models, renamed, with their runtimes."""
-    for name, (template, runtime_ms) in STREAMS.items():
+    for name, (template, runtime_ms) in streams.items():
         add_model(folder, name, template, runtime_ms)
     return folder
 
@@ -84,12 +88,12 @@ def add_model(folder: Path, name: str, template: str, runtime_ms: int) -> None:
                      f'value {{ string_value: "{runtime_ms}" }} }}\n')
 
 
-def config_text(endpoint: str, backend: str = '') -> str:
-    """Write the configuration of all cases; ``backend`` adds lines to that block."""
+def config_text(endpoint: str, streams: Streams, backend: str = '') -> str:
+    """Write the configuration of a world; ``backend`` adds lines to that block."""
     lines = ['version: 1', 'backend:', f'  grpc_endpoint: "{endpoint}"', '  slots: 1',
              f'  inference_timeout_ms: {round(TIMEOUT_S * 1000)}',
              f'  drain_deadline_s: {DRAIN_S:g}', *([backend] if backend else []), 'models:']
-    for name, (_, runtime_ms) in STREAMS.items():
+    for name, (_, runtime_ms) in streams.items():
         lines += [f'  {name}:', '    class: normal',
                   '    queue: {policy: fifo, capacity: 4, overflow: reject_new}',
                   '    contract: {deadline_ms: 1500, max_age_ms: 3000}', '    variants:',
@@ -98,7 +102,7 @@ def config_text(endpoint: str, backend: str = '') -> str:
                   f'         profile: {{p50_us: {runtime_ms * 1000 + 2000}, '
                   f'p99_us: {runtime_ms * 1000 + 10000}}}}}']
     lines.append('streams:')
-    for name in STREAMS:
+    for name in streams:
         lines += [f'  {name}:', f'    topic: /fault/{name}', '    type: sensor_msgs/msg/Image',
                   f'    model: {name}',
                   '    input: {tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}']
@@ -133,14 +137,16 @@ class World:
 
     :ivar published: stamp of every frame that was published while the node listened, by stream.
     :ivar statuses: every status, by stream.
+    :ivar margins: safety margin of each stream's model, in percent.
     :ivar readiness: each change of ``ready`` as ``(seconds since the start, ready, reason)``.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, streams: Streams = STREAMS) -> None:
+        self.streams = streams
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.models = repository(folder / 'models')
-        self.server = TritonServer(self.models, load=list(STREAMS), log=folder / 'triton.log')
+        self.models = repository(folder / 'models', streams)
+        self.server = TritonServer(self.models, load=list(streams), log=folder / 'triton.log')
         self.endpoint = ''
         self.begin_s = time.monotonic()
         self.published: dict[str, list[int]] = {}
@@ -155,6 +161,7 @@ class World:
         self._dispatched: dict[str, int] = {}
         self._received: dict[str, int] = {}
         self._counted_from: dict[str, tuple[int, int]] = {}
+        self.margins: dict[str, int] = {}
         self._done = threading.Event()
 
     def __enter__(self) -> 'World':
@@ -169,7 +176,7 @@ class World:
         self._spinning.start()
         reliable = QoSProfile(depth=1000, reliability=QoSReliabilityPolicy.RELIABLE)
         self._cameras = {}
-        for name in STREAMS:
+        for name in self.streams:
             self.published[name], self.statuses[name] = [], []
             self._cameras[name] = self._node.create_publisher(Image, f'/fault/{name}', reliable)
             self._node.create_subscription(RequestStatus, f'/fault/{name}/vig/status',
@@ -216,12 +223,13 @@ class World:
         """
         self._runs += 1
         path = self.folder / 'vig.yaml'
-        path.write_text(config_text(endpoint or self.endpoint, backend), encoding='utf-8')
+        path.write_text(config_text(endpoint or self.endpoint, self.streams, backend),
+                        encoding='utf-8')
         command = [sys.executable, '-m', 'vig_governor.node', '--ros-args',
                    '-p', f'config:={path}', '-p', f'autostart:={str(autostart).lower()}',
                    '-p', f'use_sim_time:={str(sim_time).lower()}',
                    '-p', 'diagnostics_period_s:=0.1']
-        for name in STREAMS:
+        for name in self.streams:
             prefix = f'qos_overrides./fault/{name}'
             command += ['-p', f'{prefix}.subscription.reliability:=reliable',
                         '-p', f'{prefix}.subscription.depth:=1000',
@@ -262,7 +270,7 @@ class World:
     def wait_for_end(self, timeout_s: float) -> int:
         """Give the exit code of a node that is about to end."""
         assert self._process is not None
-        code = self._process.wait(timeout_s)
+        code = self._process.wait(timeout_s * PATIENCE)
         self._process = None
         return code
 
@@ -350,7 +358,7 @@ class World:
         pause = threading.Event()
         while not (self.run_one(stream, timeout_s=DRAIN_S + 6.0) == 'completed'
                    and self.is_ready):
-            assert time.monotonic() - begin_s < timeout_s + 10.0, (
+            assert time.monotonic() - begin_s < timeout_s * PATIENCE + 10.0, (
                 f'no result within {timeout_s + 10.0:g} s after the repair; the node said:\n'
                 f'{self.log[-2500:]}')
             pause.wait(0.2)
@@ -380,14 +388,14 @@ class World:
     def forgive(self, stamps: Iterable[int]) -> None:
         """Take frames from the account: their node was killed before it could tell."""
         gone = set(stamps)
-        for name in STREAMS:
+        for name in self.streams:
             self.published[name] = [each for each in self.published[name] if each not in gone]
             self.statuses[name][:] = [status for status in self.statuses[name]
                                       if _stamp(status) not in gone]
 
     def forget(self) -> None:
         """Begin a new account for the next case."""
-        for name in STREAMS:
+        for name in self.streams:
             self._counted_from[name] = (self._dispatched.get(name, 0),
                                         self._received.get(name, 0))
             self.published[name].clear()
@@ -403,6 +411,7 @@ class World:
     def _note(self, status: GovernorStatus) -> None:
         self._dispatched = {stream.stream: stream.dispatched for stream in status.streams}
         self._received = {stream.stream: stream.received for stream in status.streams}
+        self.margins = {stream.stream: stream.margin_percent for stream in status.streams}
         if not self.readiness or self.readiness[-1][1] != status.ready:
             self.readiness.append((time.monotonic() - self.begin_s, status.ready,
                                    status.not_ready_reason))

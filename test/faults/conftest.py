@@ -1,6 +1,10 @@
 """One world for all faults that are quick enough for every test run."""
 
+import os
+
 import pytest
+
+os.environ.setdefault('VIG_FAULTS_PATIENCE', '4')
 
 
 @pytest.fixture(scope='session')

@@ -44,6 +44,9 @@ class FakeServer:
     def inspect(self, backend_model, *, timeout_s):
         return self.found
 
+    def forget_the_dead(self):
+        return 0
+
     def object_to(self, backend_model, reason):
         self.objection = reason
 

@@ -31,7 +31,7 @@ import time
 from vig_governor.backend.base import NoFreeSlot, ReferenceRefused
 from vig_governor.backend.budget import RegionBudget
 from vig_governor.backend.segments import Refused, Unreachable
-from vig_governor.backend.shared_memory import FOLDER, KEY_PREFIX, region_name
+from vig_governor.backend.shared_memory import FOLDER, KEY_PREFIX, region_name, server_name
 
 _log = logging.getLogger('vig.backend')
 
@@ -228,7 +228,7 @@ class References:
 
     def _introduce(self, region: LentRegion) -> None:
         """Make the server open the region; the caller holds the region's lock."""
-        name = region_name(self._key_prefix)
+        name = server_name(region_name(self._key_prefix))
         try:
             with _second_link(region.inode, name):
                 self._register(name, f'/{name}', region.byte_size)

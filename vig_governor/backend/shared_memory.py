@@ -41,6 +41,11 @@ def region_name(key_prefix: str = KEY_PREFIX) -> str:
     return f'{key_prefix.lstrip("/")}{os.getpid()}_{secrets.token_hex(12)}'
 
 
+def server_name(name: str) -> str:
+    """Say how the server is to call a region: with the space that our process number counts in."""
+    return f'{name}_{_process_space()}'
+
+
 class SharedRegion:
     """
     One committed, mapped and named piece of shared memory.
@@ -53,8 +58,8 @@ class SharedRegion:
 
     def __init__(self, byte_size: int, key_prefix: str = KEY_PREFIX) -> None:
         self.byte_size = round_to_pages(byte_size)
-        self.name = region_name(key_prefix)
-        self.key = f'/{self.name}'
+        self.key = f'/{region_name(key_prefix)}'
+        self.name = server_name(self.key[1:])
         path = FOLDER + self.key
         file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         self._unlink: Callable[[], object] = weakref.finalize(self, _remove, path)
@@ -95,6 +100,21 @@ def sweep(key_prefix: str = KEY_PREFIX, *, older_than_s: float = 60.0) -> list[s
                 path.unlink()
                 removed.append(f'/{path.name}')
     return removed
+
+
+def is_left_at_the_server(name: str, key_prefix: str = KEY_PREFIX) -> bool:
+    """Whether a registered region is one of ours whose process is gone."""
+    match = re.fullmatch(
+        re.escape(key_prefix.lstrip('/')) + r'(\d+)_[0-9a-f]{24}_' + _process_space(), name)
+    return match is not None and not os.path.exists(f'/proc/{match[1]}')
+
+
+def _process_space() -> str:
+    """Name the space that process numbers count in: a container has one of its own."""
+    try:
+        return str(os.stat('/proc/self/ns/pid').st_ino)
+    except OSError:
+        return '0'
 
 
 def _remove(path: str) -> None:

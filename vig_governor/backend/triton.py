@@ -20,7 +20,7 @@ from vig_governor.backend.input_memory import InputMemory, is_loopback
 from vig_governor.backend.marker import Marker
 from vig_governor.backend.segments import Refused, Unreachable
 from vig_governor.backend.senders import may_wait_here, Senders
-from vig_governor.backend.shared_memory import KEY_PREFIX
+from vig_governor.backend.shared_memory import is_left_at_the_server, KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of, wrong_output
 from vig_governor.backend.slots import LentTensor, Slot
 from vig_governor.backend.tally import Tally
@@ -65,6 +65,7 @@ class TritonBackend(TritonFacts):
         self.endpoint = endpoint
         self._credentials = credentials
         self._give_up_after_s = give_up_after_s
+        self._key_prefix = key_prefix
         self._client = make_client(endpoint, credentials)
         self._memory = InputMemory(endpoint, self._register, self._unregister,
                                    key_prefix=key_prefix, max_regions=max_regions,
@@ -164,6 +165,24 @@ class TritonBackend(TritonFacts):
         if not self.is_live(timeout_s=timeout_s):
             raise BackendUnavailable(f'the Triton server at {self.endpoint} does not answer')
         return '' if self._marker is None else self._marker.identity()
+
+    def forget_the_dead(self) -> int:
+        """
+        Unregister what killed processes of ours left; how many regions that were.
+
+        The server itself refuses while an inference still reads a region; next time, then.
+        """
+        count = 0
+        try:
+            regions = self._client.get_system_shared_memory_status(
+                client_timeout=SHARED_MEMORY_TIMEOUT_S).regions
+            for name in regions:
+                if is_left_at_the_server(name, self._key_prefix):
+                    self._unregister(name)
+                    count += 1
+        except (InferenceServerException, ValueError, Refused, Unreachable):
+            pass
+        return count
 
     def object_to(self, backend_model: str, reason: str) -> None:
         """Send nothing to this model until ``reason`` is empty: each request fails with it."""

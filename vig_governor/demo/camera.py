@@ -17,7 +17,6 @@ import json
 from pathlib import Path
 import queue
 from random import Random
-import signal
 import sys
 import threading
 import time
@@ -32,6 +31,8 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
 from rclpy.time import Time
 from sensor_msgs.msg import Image
+
+from vig_governor.stopping import StopSignal
 
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
@@ -119,7 +120,7 @@ class ReadAhead:
 
 
 def publish(options: argparse.Namespace, source: ReadAhead,
-            stop: threading.Event) -> list[tuple[int, int, int]]:
+            stop: threading.Event | StopSignal) -> list[tuple[int, int, int]]:
     """Run the camera until its time is over or ``stop`` is set; give the log."""
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node(options.name)
@@ -150,7 +151,7 @@ def publish(options: argparse.Namespace, source: ReadAhead,
     return log
 
 
-def _sleep_until(instant_ns: int, stop: threading.Event) -> bool:
+def _sleep_until(instant_ns: int, stop: threading.Event | StopSignal) -> bool:
     """Wait for an instant of the monotonic clock; tell whether to stop instead."""
     return stop.wait(max(instant_ns - time.monotonic_ns(), 0) / NS_PER_S)
 
@@ -178,9 +179,7 @@ def main() -> int:
         parser.error(f'{options.video} is not a file')
     if (options.width is None) != (options.height is None):
         parser.error('--width and --height belong together')
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = StopSignal()
     with ReadAhead(options.video, (options.width, options.height) if options.width else None
                    ) as source:
         log = publish(options, source, stop)

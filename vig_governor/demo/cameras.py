@@ -7,15 +7,14 @@ ends with the last of them, or on SIGTERM or SIGINT; no camera outlives it.
 
 import argparse
 from pathlib import Path
-import signal
 import sys
-import threading
 
 from vig_core.errors import VigError
 
 from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
 from vig_governor.demo.plan import choose, DemoStream
 from vig_governor.demo.processes import Processes
+from vig_governor.stopping import StopSignal
 
 
 def camera_command(stream: DemoStream, assets: Path, seconds: float) -> list[str]:
@@ -37,9 +36,7 @@ def main() -> int:
                         help='folder that receives log/camera_<stream>.log')
     parser.add_argument('--seconds', type=float, default=60.0)
     options = parser.parse_args()
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = StopSignal()
     try:
         plan = choose(AssetStore(options.assets))
         with Processes(options.out / 'log', {}) as processes:

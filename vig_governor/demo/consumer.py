@@ -11,9 +11,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 import json
 from pathlib import Path
-import signal
 import sys
-import threading
 from typing import Any
 
 import rclpy
@@ -28,6 +26,7 @@ from vig_core.units import NS_PER_MS
 
 from vig_governor.measure.runtime import quantile
 from vig_governor.measure.supply import covered_cycles
+from vig_governor.stopping import StopSignal
 
 REPORT_PERIOD_S = 0.5
 RECENT_NS = 2_000_000_000
@@ -147,11 +146,9 @@ def main() -> int:
                         metavar=('NAME', 'TOPIC', 'PERIOD_MS', 'MAX_AGE_MS'))
     parser.add_argument('--log', type=Path, required=True)
     options = parser.parse_args()
-    stop = threading.Event()
+    stop = StopSignal()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     executor = SingleThreadedExecutor()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     node = Consumer({name: Need(topic, int(period) * NS_PER_MS, int(max_age) * NS_PER_MS)
                      for name, topic, period, max_age in options.stream})
     node.create_timer(REPORT_PERIOD_S,

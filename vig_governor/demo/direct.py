@@ -13,7 +13,6 @@ import argparse
 from dataclasses import dataclass
 from functools import partial
 import itertools
-import signal
 import sys
 import threading
 from typing import Any
@@ -31,6 +30,7 @@ from vig.msg import InferenceResult, RequestStatus, Tensor
 from vig_governor.backend.base import Answered, Outcome
 from vig_governor.backend.senders import Senders
 from vig_governor.backend.triton import TritonBackend
+from vig_governor.stopping import StopSignal
 
 STATUS_DEPTH = 100
 CLOSE_TIMEOUT_S = 2.0
@@ -156,11 +156,9 @@ def main() -> int:
     parser.add_argument('--keep-newest', action='store_true',
                         help='let the newest frame wait while all are in flight')
     options = parser.parse_args()
-    stop = threading.Event()
+    stop = StopSignal()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     executor = SingleThreadedExecutor()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     backend = TritonBackend(options.endpoint)
     backend.connect(timeout_s=5)
     backend.open_stream(options.stream, slots=options.depth, transport='auto')

@@ -14,9 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import os
 from pathlib import Path
-import signal
 import sys
-import threading
 
 import psutil
 
@@ -27,6 +25,7 @@ from vig_governor.demo.contract import render
 from vig_governor.demo.plan import choose, DemoPlan
 from vig_governor.demo.profiles import measure_plan
 from vig_governor.demo.repository import write_repository
+from vig_governor.stopping import StopSignal
 from vig_governor.triton_server import TritonServer
 
 _MODEL_PROCESS = 'triton_python_backend_stub'
@@ -89,9 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument('--out', type=Path, default=Path('build/demo'))
     parser.add_argument('--grpc-port', type=int, default=0)
     options = parser.parse_args(arguments)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = StopSignal()
     store = AssetStore(options.assets)
     try:
         plan = choose(store)

@@ -1,0 +1,39 @@
+"""
+A wish to stop that a signal may utter at any moment.
+
+``threading.Event`` is no place for it: the handler runs on the main thread between any two
+instructions, also while that thread holds the event's own lock, and then waits for itself for ever
+(two signals in a row are enough, one from a terminal and one from a watcher).
+"""
+
+import os
+import select
+import signal
+from typing import Any
+
+
+class StopSignal:
+    """Set by SIGTERM and SIGINT, once and for all; made on the main thread."""
+
+    def __init__(self) -> None:
+        """Take over both signals of this process."""
+        self._is_set = False
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._set)
+
+    def is_set(self) -> bool:
+        """Whether a signal has come."""
+        return self._is_set
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for a signal; whether one has come."""
+        if not self._is_set:
+            select.select([self._read_end], [], [], timeout_s)
+        return self._is_set
+
+    def _set(self, number: int, frame: Any) -> None:
+        if not self._is_set:
+            self._is_set = True
+            os.write(self._write_end, b'.')
