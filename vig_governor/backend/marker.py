@@ -6,11 +6,13 @@ happened before the first inference ended. But a region that it was told of is k
 as it lives, and to no successor.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 import contextlib
 
+from vig_governor.backend.base import BackendUnavailable
 from vig_governor.backend.segments import Refused, Unreachable
-from vig_governor.backend.shared_memory import KEY_PREFIX, SharedRegion
+from vig_governor.backend.shared_memory import (is_left_at_the_server, KEY_PREFIX,
+                                                SharedRegion)
 
 
 class Marker:
@@ -59,3 +61,23 @@ class Marker:
         finally:
             region.unlink()
         return region.name
+
+
+def forget_the_dead(region_names: Callable[[], Iterable[str]],
+                    unregister: Callable[[str], None], key_prefix: str) -> int:
+    """
+    Unregister what killed processes of ours left; how many regions that were.
+
+    The server itself refuses while an inference still reads a region; that one stays.
+
+    :param region_names: of all regions at the server; raises ``BackendUnavailable``.
+    :param unregister: see ``segments.Registrar``.
+    """
+    count = 0
+    with contextlib.suppress(BackendUnavailable):
+        for name in region_names():
+            if is_left_at_the_server(name, key_prefix):
+                with contextlib.suppress(Refused, Unreachable):
+                    unregister(name)
+                    count += 1
+    return count

@@ -17,10 +17,10 @@ from vig_governor.backend.calls import Call, ModelCounts, outputs_of
 from vig_governor.backend.channel import make_client
 from vig_governor.backend.credentials import Credentials, remedy
 from vig_governor.backend.input_memory import InputMemory, is_loopback
-from vig_governor.backend.marker import Marker
+from vig_governor.backend.marker import forget_the_dead, Marker
 from vig_governor.backend.segments import Refused, Unreachable
 from vig_governor.backend.senders import may_wait_here, Senders
-from vig_governor.backend.shared_memory import is_left_at_the_server, KEY_PREFIX
+from vig_governor.backend.shared_memory import KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of, wrong_output
 from vig_governor.backend.slots import LentTensor, Slot
 from vig_governor.backend.tally import Tally
@@ -167,22 +167,8 @@ class TritonBackend(TritonFacts):
         return '' if self._marker is None else self._marker.identity()
 
     def forget_the_dead(self) -> int:
-        """
-        Unregister what killed processes of ours left; how many regions that were.
-
-        The server itself refuses while an inference still reads a region; next time, then.
-        """
-        count = 0
-        try:
-            regions = self._client.get_system_shared_memory_status(
-                client_timeout=SHARED_MEMORY_TIMEOUT_S).regions
-            for name in regions:
-                if is_left_at_the_server(name, self._key_prefix):
-                    self._unregister(name)
-                    count += 1
-        except (InferenceServerException, ValueError, Refused, Unreachable):
-            pass
-        return count
+        """Unregister what killed processes of ours left; how many regions that were."""
+        return forget_the_dead(self.region_names, self._unregister, self._key_prefix)
 
     def object_to(self, backend_model: str, reason: str) -> None:
         """Send nothing to this model until ``reason`` is empty: each request fails with it."""

@@ -38,6 +38,16 @@ class TritonFacts:
         config: Mapping[str, Any] = answer['config']
         return config
 
+    def region_names(self, *, timeout_s: float = 1.0) -> tuple[str, ...]:
+        """
+        Name all shared-memory regions that the server knows, whoever registered them.
+
+        :raises BackendUnavailable: it does not answer, or has no shared memory.
+        """
+        answer = self._question('shared-memory regions', lambda: (
+            self._client.get_system_shared_memory_status(client_timeout=timeout_s)))
+        return tuple(answer.regions)
+
     def _question(self, what: str, ask: Callable[[], Any]) -> Any:
         try:
             return ask()
