@@ -55,7 +55,7 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     """
     Run one lifecycle node until a signal comes; give the exit code.
 
-    :param make_node: called after rclpy is initialised.
+    :param make_node: called after rclpy is initialised; its node says its ``state_label``.
     """
     given = list(sys.argv if args is None else args)
     if {'-h', '--help'} & set(given[1:]):
@@ -83,7 +83,8 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
                      name='vig-signals', daemon=True).start()
     try:
         spin_until(executor, stopped)
-        node.trigger_shutdown()
+        if node.state_label != 'finalized':
+            node.trigger_shutdown()
     except ExternalShutdownException:
         pass
     finally:

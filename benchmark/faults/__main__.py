@@ -38,6 +38,8 @@ def main() -> int:
             print(f'[{number}/{len(chosen)}] {case.name}: '
                   f'{"survived" if outcome.survived else "FAILED"} in {outcome.took_s:.1f} s',
                   flush=True)
+            if outcome.problem:
+                print(outcome.problem, flush=True)
     print()
     print(table(outcomes))
     return 0 if all(outcome.survived for outcome in outcomes) else 1

@@ -26,7 +26,7 @@ def ends_by(world: World, number: signal.Signals) -> None:
 
 
 @fault('SIGTERM with one frame running and two waiting: all are answered, code 0',
-       recovery_s=25.0, is_fast=True)
+       recovery_s=25.0)
 def sigterm_with_work(world: World) -> None:
     ends_by(world, signal.SIGTERM)
 
@@ -133,7 +133,7 @@ def whole_round_through_the_lifecycle(world: World) -> None:
 
 
 @fault('shut down by the lifecycle with work: all are answered, and the process ends with 0',
-       recovery_s=25.0)
+       recovery_s=25.0, is_fast=True)
 def shutdown_transition_with_work(world: World) -> None:
     frames = busy(world)
     assert world.change('shutdown_active')
@@ -143,27 +143,32 @@ def shutdown_transition_with_work(world: World) -> None:
     world.mended()
 
 
-@fault('SIGTERM before it is configured: code 0', starts_itself=True)
+@fault('SIGTERM before it is configured: code 0', starts_itself=True,
+       recovery_s=25.0)
 def sigterm_unconfigured(world: World) -> None:
     _ends_idle(world, ())
 
 
-@fault('SIGTERM while it is inactive: code 0', starts_itself=True)
+@fault('SIGTERM while it is inactive: code 0', starts_itself=True,
+       recovery_s=25.0)
 def sigterm_inactive(world: World) -> None:
     _ends_idle(world, ('configure',))
 
 
-@fault('SIGTERM after it was deactivated: code 0', starts_itself=True)
+@fault('SIGTERM after it was deactivated: code 0', starts_itself=True,
+       recovery_s=25.0)
 def sigterm_deactivated(world: World) -> None:
     _ends_idle(world, ('configure', 'activate', 'deactivate'))
 
 
-@fault('shut down by the lifecycle while unconfigured, then SIGTERM: code 0', starts_itself=True)
+@fault('shut down by the lifecycle while unconfigured, then SIGTERM: code 0', starts_itself=True,
+       recovery_s=25.0)
 def shutdown_transition_unconfigured(world: World) -> None:
     _ends_idle(world, ('shutdown_unconfigured',))
 
 
-@fault('shut down by the lifecycle while inactive, then SIGTERM: code 0', starts_itself=True)
+@fault('shut down by the lifecycle while inactive, then SIGTERM: code 0', starts_itself=True,
+       recovery_s=25.0)
 def shutdown_transition_inactive(world: World) -> None:
     _ends_idle(world, ('configure', 'shutdown_inactive'))
 
