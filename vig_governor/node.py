@@ -42,7 +42,7 @@ from vig_governor.config import load_config, StreamBinding
 from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.encoders.reference import REFERENCE_TYPE
 from vig_governor.logs import RosLogHandler
-from vig_governor.parameters import declare_parameters, parameter
+from vig_governor.parameters import declare_parameters, parameter, refuse_without_effect
 from vig_governor.process import run
 from vig_governor.publishing import StreamOutputs
 from vig_governor.reports import Reports
@@ -79,6 +79,7 @@ class GovernorNode(LifecycleNode):
         self._made_by_configure = ExitStack()
         self._made_by_activate = ExitStack()
         declare_parameters(self)
+        self.add_on_set_parameters_callback(partial(refuse_without_effect, self))
         self._reports = Reports(
             self, self._steady,
             self.create_publisher(GovernorStatus, '~/status', qos.status_qos()),

@@ -1,11 +1,14 @@
 """The node's parameters: one table that declares, documents and reads them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rcl_interfaces.msg import (FloatingPointRange, IntegerRange, ParameterDescriptor,
+                                SetParametersResult)
 
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,8 @@ class ParameterRow:
 
     :ivar unit: shown after the description; empty for a pure value.
     :ivar bounds: smallest and largest value of a number.
-    :ivar is_read_only: fixed when the node starts; others take effect at the next ``configure``.
+    :ivar is_read_only: fixed when the node starts.
+    :ivar fixed_while: lifecycle states in which a change would have no effect and is refused.
     """
 
     name: str
@@ -24,6 +28,7 @@ class ParameterRow:
     unit: str = ''
     bounds: tuple[float, float] | None = None
     is_read_only: bool = False
+    fixed_while: tuple[str, ...] = ()
 
     @property
     def descriptor(self) -> ParameterDescriptor:
@@ -45,7 +50,7 @@ class ParameterRow:
 PARAMETERS: tuple[ParameterRow, ...] = (
     ParameterRow(
         'config', '',
-        'path of vig.yaml; read when the node is configured'),
+        'path of vig.yaml; read when the node is configured', fixed_while=('inactive', 'active')),
     ParameterRow(
         'autostart', False,
         'configure and activate without a lifecycle manager; while the inference server cannot '
@@ -56,7 +61,8 @@ PARAMETERS: tuple[ParameterRow, ...] = (
         is_read_only=True),
     ParameterRow(
         'log_decisions', False,
-        'write every decision to the log at level DEBUG; read when the node is activated'),
+        'write every decision to the log at level DEBUG; read when the node is activated',
+        fixed_while=('active',)),
     ParameterRow(
         'record', '',
         'path of a replayable trace (run.mcap), begun anew at each activation; empty for none. '
@@ -81,6 +87,20 @@ def declare_parameters(node: Node) -> None:
     for row in PARAMETERS:
         if not node.has_parameter(row.name):
             node.declare_parameter(row.name, row.default, row.descriptor)
+
+
+def refuse_without_effect(node: Any, changes: Sequence[Parameter]) -> SetParametersResult:
+    """Refuse a change that would look accepted and do nothing; says what to do first."""
+    fixed = {row.name: row.fixed_while for row in PARAMETERS}
+    for change in changes:
+        if node.state_label in fixed.get(change.name, ()):
+            first = ('deactivate and cleanup' if node.state_label == 'active'
+                     and 'inactive' in fixed[change.name] else
+                     'deactivate' if node.state_label == 'active' else 'cleanup')
+            return SetParametersResult(successful=False, reason=(
+                f'{change.name} has no effect while the node is {node.state_label}; '
+                f'{first} first'))
+    return SetParametersResult(successful=True)
 
 
 def parameter(node: Node, name: str) -> Any:

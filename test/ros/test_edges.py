@@ -17,6 +17,7 @@ from vig_core.model import Model, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 from vig_governor.backend.base import OutputTensor
 from vig_governor.config.streams import StreamBinding
+from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.encoders.base import InputOptions
 from vig_governor.intake import CaptureOrder, Intake
 from vig_governor.ports import Payload
@@ -83,6 +84,22 @@ def test_no_stamp_raises(seconds, nanoseconds):
     (event, payload), = posted
     assert 0 <= event.generation_ns <= clock.at_ns
     assert payload.message is message
+
+
+def test_a_slow_topic_is_never_called_silent(caplog):
+    """D01: 0.3 Hz, judged every second for 30 s: never an error; three periods of silence are."""
+    clock, posted = SetClock(), []
+    take = intake(posted, clock)
+    model = Model('detector', Criticality.NORMAL, Contract(deadline_ns=10**9),
+                  (Variant('only', 'echo', RuntimeProfile(10, 20)),))
+    monitor = StreamDiagnostics(take, model, '/cam', str)
+    for second in range(40):
+        if second * 10 % 33 < 10 and second < 30:
+            take(image(stamp_ns=NOW + clock.at_ns))
+        level = monitor.report('governor', None, clock.at_ns).level
+        assert level == b'\x00' or second > 36
+        clock.at_ns += 10**9
+    assert level == b'\x02', 'the last message came in second 27'
 
 
 def test_a_message_that_cannot_be_accepted_is_logged_and_raises_nothing(caplog):

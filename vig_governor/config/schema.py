@@ -14,6 +14,9 @@ from vig_governor.config.schema_base import (
 )
 from vig_governor.config.schema_model import ModelBlock
 
+MAX_BLOCKS = 256
+"""Models, and streams: each costs threads, topics and memory on a robot."""
+
 _TRANSPORT = {'max_concurrent_streams': 256, 'concurrency_per_connection': 64,
               'request_timeout_ms': 600_000, 'keepalive_interval_ms': 30_000,
               'keepalive_timeout_ms': 10_000}
@@ -164,10 +167,10 @@ class VigFile(Block):
     version: Literal[1] = Field(description='the version of the format; only 1 exists')
     backend: Backend = Field(description='the inference server')
     models: dict[Name, ModelBlock] = Field(
-        min_length=1, description='the logical models by name')
+        min_length=1, max_length=MAX_BLOCKS, description='the logical models by name')
     streams: dict[Name, StreamBlock] | None = Field(
-        default=None, description='how ROS reaches the models; a file without it can be '
-                                  'profiled and checked')
+        default=None, max_length=MAX_BLOCKS,
+        description='how ROS reaches the models; a file without it can be profiled and checked')
 
     @field_validator('streams')
     @classmethod
