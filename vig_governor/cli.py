@@ -111,7 +111,8 @@ def _parser(module: Any, name: str) -> argparse.ArgumentParser:
 def _check(arguments: argparse.Namespace) -> int:
     from vig_governor.config import load_config
     config = load_config(arguments.config, require_profiles=arguments.node)
-    for notice in config.notices:
+    unchecked = _check_types(config) if arguments.node else ()
+    for notice in (*config.notices, *unchecked):
         print(f'notice: {notice}')
     unprofiled = set(config.unprofiled)
     rows = [('MODEL', 'CLASS', 'QUEUE', 'PERIOD', 'DEADLINE', 'MAX AGE', 'VARIANTS (plan)')]
@@ -131,6 +132,21 @@ def _check(arguments: argparse.Namespace) -> int:
                          one.time_source) for one in config.streams)])
     print(f'{config.source}: valid, {config.system.slots} slot(s) on {config.backend.endpoint}')
     return 0
+
+
+def _check_types(config: Any) -> tuple[str, ...]:
+    """
+    See that each stream's message type exists here and fits; a notice where ROS does not.
+
+    :raises VigError: one does not.
+    """
+    try:
+        from vig_governor.messages import message_class
+    except ImportError as error:
+        return (f'message types are not checked: {error.name} is not here; source the workspace',)
+    for binding in config.streams:
+        message_class(binding)
+    return ()
 
 
 def _schema(_: argparse.Namespace) -> int:

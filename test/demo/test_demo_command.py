@@ -132,4 +132,4 @@ def test_missing_files_are_one_sentence_with_the_command(start, tmp_path):
 def test_a_length_out_of_range_is_refused_with_the_range(start):
     code, said = end(start('--seconds', '1'))
     assert code == 1
-    assert '--seconds 1 is outside 5..600' in said
+    assert '--seconds 1: between 5 s and 600 s are possible' in said

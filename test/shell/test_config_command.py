@@ -50,6 +50,14 @@ def test_check_for_the_node_says_what_to_measure_and_where_to_write_it(tmp_path,
     assert 'vig calibrate' in err and 'profile: {p50_us: ' in err
 
 
+def test_check_for_the_node_finds_a_misspelt_message_type(tmp_path, capsys):
+    pytest.importorskip('rclpy', reason='rclpy is not installed: run `make setup`')
+    path = write(tmp_path, changed('sensor_msgs/msg/Image', 'sensor_msgs/msg/Imag'))
+    assert cli.main(['check', '-c', path]) == 0
+    assert cli.main(['check', '--node', '-c', path]) == 1
+    assert 'did you mean sensor_msgs/msg/Image?' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize('arguments', [[], ['chek'], ['check'], ['check', '-c'],
                                        ['schema', 'more']])
 def test_a_wrong_command_line_ends_with_2(arguments, capsys):
