@@ -231,17 +231,3 @@ def test_a_parameter_that_would_change_nothing_is_refused_with_what_to_do_first(
     assert stage.change('deactivate')[0]
     assert said('log_decisions', False) == 'accepted'
     assert 'cleanup first' in said('config', '/other.yaml')
-
-
-def test_a_model_of_known_size_is_warm_before_its_first_frame(stage):
-    """T22: the first inference is no frame's; the frame is the second that the model runs."""
-    path = stage.write(config_text(
-        stage.endpoint, models=[model_text('detector', 'slow', runtime_ms=310)],
-        streams=[stream_text('front', '/cam', 'detector').replace(
-            'layout: HWC', 'layout: HWC, size: [8, 6]')]))
-    stage.governor(path)
-    stage.activate()
-    results, _ = stage.outputs('/cam')
-    stage.camera().publish(image())
-    ordinal = results.wait_for(1)[0].outputs[1]
-    assert ordinal.name == 'ORDINAL' and int.from_bytes(ordinal.data[:8], 'little') >= 2

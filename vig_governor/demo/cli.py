@@ -66,7 +66,8 @@ def run(options: argparse.Namespace) -> int:
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     if not SHORTEST_S <= options.seconds <= LONGEST_S:
-        console.print(f'--seconds {options.seconds:g}: between {SHORTEST_S:g} s and {LONGEST_S:g} s are possible')
+        console.print(f'--seconds {options.seconds:g}: between {SHORTEST_S:g} s and '
+                      f'{LONGEST_S:g} s are possible')
         return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
