@@ -3,7 +3,7 @@ The two messages of every frame, written as the middleware sends them.
 
 ``rclpy`` publishes serialised messages as they are. A message object would be built field by field
 with its defaults, checked, converted to C and only then serialised: for a result and a status
-together that is a third of what the actor's thread does (adr/0011).
+together that was half of what the actor's thread does (adr/0011).
 
 The format is OMG CDR, little-endian, with the alignment of its first version, after a header of
 four bytes from which offsets count. The order of the fields is that of the ``.msg`` files;
