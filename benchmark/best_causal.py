@@ -30,7 +30,7 @@ P50_MS, P99_MS, Z99 = 30 * 1.1, 45 * 1.1, 2.3263478740408408
 DONE, DONE_BEFORE = 0, 1
 """The frame of this period has been started; it has not arrived, the one before was started."""
 WAITS, WAITS_BEFORE = 2, 2 + len(JITTER)
-"""One state per jitter: the frame of this period waits, or has not come and the one before waits."""
+"""One state per jitter: this period's frame waits, or it has not come and the one before waits."""
 STATES = 2 + 2 * len(JITTER)
 COVERS, WINDOW = 3, 2
 
@@ -121,6 +121,10 @@ class Frontier:
         passed = ends // PERIOD
         then = self._after_the_run(now, phase, ends, is_before)
         rows = numpy.arange(len(ends))
+        shares = self._shares.copy()
+        edges = numpy.nonzero(ends[1:] % PERIOD == 0)[0] + 1
+        shares[edges - 1] += shares[edges] / 2  # half of what is rounded to an instant was in time
+        shares[edges] /= 2
         arrived = TRANSPORT + JITTER <= phase
         for index, jitter in enumerate(JITTER):
             if not is_before and not arrived[index]:
@@ -138,7 +142,7 @@ class Frontier:
                     costs[:, RESULTS] = is_fresh
                     costs[:, COST] = costs[:, INSTANTS] + self._price * costs[:, WINDOWS]
                     hit = numpy.where(is_fresh, 1, numpy.where(passed > 0, 0, has_result))
-                    total = self._shares @ (then[rows, left, hit] + costs)
+                    total = shares @ (then[rows, left, hit] + costs)
                     if total[COST] < waited[state, covered, has_result, COST]:
                         value[state, covered, has_result] = total
 
