@@ -73,6 +73,8 @@ class IdleMeter:
 
     def set(self, slots: int, now_ns: int) -> None:
         """From now on this many slots idle deliberately."""
+        if not slots and not self._slots:
+            return
         self.total_ns += self._slots * (now_ns - self._since_ns)
         self._slots = slots
         self._since_ns = now_ns
@@ -145,7 +147,8 @@ class Ledger:
             if account.is_guarded:
                 good, bad = monitor.judge_before(min(now_ns, account.alive_until_ns + 1))
                 self._overload.note(now_ns, good=good, bad=bad)
-            monitor.judge_before(now_ns)
+            if monitor.next_cycle_ns < now_ns:
+                monitor.judge_before(now_ns)
             heapreplace(cycles, (monitor.next_cycle_ns, number, account))
 
     def book_end(self, request: Request, reason: Reason, now_ns: int) -> bool:

@@ -93,7 +93,8 @@ class WaitingQueue:
         if len(newest) > MAX_REMEMBERED_KEYS:
             oldest = min(newest, key=newest.__getitem__)
             del newest[oldest], self._turns[oldest]
-        self._find_head()
+        if len(self._waiting) > 1:
+            self._find_head()
 
     def forget_dispatched(self) -> None:
         """Let captures from before now no longer compare with those to come."""

@@ -134,20 +134,24 @@ class SlotTable:
     def take(self, request: Request, *, now_ns: int, planned_ns: int,
              optimistic_ns: int) -> Claim:
         """Claim a credit on the open slot that is free first; there must be one."""
-        slot = self._best(now_ns)
+        slot = self._best(now_ns) if len(self._claims) > 1 else 0
         begins_at_ns = self._dry_at_ns(self._claims[slot], now_ns)
         claim = Claim(request, slot, begins_at_ns, planned_ns, optimistic_ns)
         assert request.variant is not None
-        running = set()
-        for other in self._by_request.values():
-            assert other.request.variant is not None
-            running.add(other.request.variant.backend_model)
-            other.neighbours = other.neighbours | {request.variant.backend_model}
-        claim.neighbours = frozenset(running)
+        if self._by_request:
+            self._meet(claim, request.variant.backend_model)
         self._claims[slot].append(claim)
         self._by_request[request.request_id] = claim
         self._recount()
         return claim
+
+    def _meet(self, claim: Claim, backend_model: str) -> None:
+        running = set()
+        for other in self._by_request.values():
+            assert other.request.variant is not None
+            running.add(other.request.variant.backend_model)
+            other.neighbours = other.neighbours | {backend_model}
+        claim.neighbours = frozenset(running)
 
     def quarantine(self, request_id: int) -> None:
         """Keep the credit of a request whose end is not proven."""
@@ -169,9 +173,11 @@ class SlotTable:
 
     def _recount(self) -> None:
         """Note what is asked for more often than it changes; claims are in order of dispatch."""
-        self.oldest_dispatch_ns = next(
-            (claim.request.dispatched_at_ns for claim in self._by_request.values()
-             if not claim.is_quarantined), None)
+        self.oldest_dispatch_ns = None
+        for claim in self._by_request.values():
+            if not claim.is_quarantined:
+                self.oldest_dispatch_ns = claim.request.dispatched_at_ns
+                break
         self.has_credit = False
         for claims in self._claims:
             if self._is_open(claims):
