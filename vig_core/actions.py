@@ -1,9 +1,9 @@
 """What the scheduler asks for. Frozen values in the order in which they must be carried out."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from vig_core.request import Reason
+from vig_core.values import value
 
 
 class OverloadState(Enum):
@@ -18,7 +18,7 @@ class OverloadState(Enum):
     PROTECTED_ONLY = 'protected_only'
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Dispatch:
     """
     Send this request to the backend now.
@@ -33,7 +33,7 @@ class Dispatch:
     planned_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Terminate:
     """
     Tell the client how its request ended. Emitted exactly once for each accepted request.
@@ -58,14 +58,14 @@ class Terminate:
     holds_input: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReleaseInput:
     """The execution of an already terminated request is over: its input may be reused."""
 
     request_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Defer:
     """
     A candidate is held back for an expected arrival. Said once per request and beneficiary kind.
@@ -81,7 +81,7 @@ class Defer:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReportOverload:
     """The overload state changed."""
 

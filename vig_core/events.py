@@ -4,10 +4,10 @@ Facts that reach the scheduler. Frozen values that carry ids, never payloads.
 An event is said once, with the instant at which the scheduler learned of it.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
 from vig_core.request import Reason
+from vig_core.values import value
 
 
 class Stamp(Enum):
@@ -19,7 +19,7 @@ class Stamp(Enum):
     INVALID = 'invalid'
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RequestArrived:
     """
     A frame or a job is there.
@@ -42,14 +42,14 @@ class RequestArrived:
     stamp_detail: str = ''
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BackendCompleted:
     """The backend answered a request; the execution is over."""
 
     request_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BackendFailed:
     """
     The backend answered with an error, or the connection broke.
@@ -63,7 +63,7 @@ class BackendFailed:
     is_over: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DispatchRefused:
     """
     A dispatched request never left this host; its credit is free at once.
@@ -76,7 +76,7 @@ class DispatchRefused:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CancelRequested:
     """The client withdrew a request; a running one runs on, and its answer still counts."""
 
@@ -84,7 +84,7 @@ class CancelRequested:
     detail: str = 'withdrawn by the client'
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ExecutionsProvenOver:
     """The server was seen idle on these requests: their held credits end."""
 
@@ -92,7 +92,7 @@ class ExecutionsProvenOver:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ProfileDoubted:
     """The profile of a backend model was measured on something else than what runs now."""
 
@@ -100,26 +100,26 @@ class ProfileDoubted:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TimeJumped:
     """Capture times before and after this instant do not compare (bag loop, clock reset)."""
 
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DrainStarted:
     """No new traffic from now on; what was accepted is answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DrainExpired:
     """The drain took too long, or there is no time for one: the rest ends ``cancelled``."""
 
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Woke:
     """The instant that ``next_wakeup_ns`` named has come, or any other reason to look again."""
 

@@ -24,7 +24,7 @@ from vig_core.units import text_ms
 MAX_REMEMBERED_KEYS = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ended:
     """A request that this stage ends, and why."""
 
