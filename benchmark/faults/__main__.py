@@ -25,7 +25,7 @@ def main() -> int:
         parser.error(f'no such fault: {", ".join(unknown)}; see --list')
     if options.list:
         for case in cases.values():
-            print(f'{case.name:34} {case.title}')
+            print(f'{case.name:39} {case.title}')
         return 0
     from benchmark.faults.runner import stage, table
     from benchmark.faults.world import World

@@ -115,11 +115,11 @@ def plain_ends(ends: Counter[str]) -> str:
 
 def table(outcomes: list[Outcome]) -> str:
     """Write one line for each case."""
-    lines = [f'{"fault":34} {"staged":6} {"ready":9} {"back in":>8} {"memory":>9}  statuses']
+    lines = [f'{"fault":39} {"staged":6} {"ready":9} {"back in":>8} {"memory":>9}  statuses']
     for outcome in outcomes:
         recovery = '-' if outcome.recovery_s is None else f'{outcome.recovery_s:.1f} s'
         lines.append(
-            f'{outcome.fault.name:34} {"fake" if outcome.fault.is_fake else "real":6} '
+            f'{outcome.fault.name:39} {"fake" if outcome.fault.is_fake else "real":6} '
             f'{"lost, back" if outcome.was_unready else "kept":10}{recovery:>8} '
             f'{outcome.growth_mib:+5.1f} MiB  {plain_ends(outcome.ends)}')
         if outcome.problem:
