@@ -131,7 +131,7 @@ def test_a_region_gone_when_the_server_comes_back_fails_its_frame_alone(lender, 
 
 
 def test_a_replaced_region_is_never_mistaken_for_the_old_one(lender):
-    # Seen on 2.51: while a region with a key is registered, the server opens that key no more.
+    # Seen on 2.51: the server refuses a key with which any region is registered already.
     assert lender.checksum() == zlib.crc32(DATA[:SIZE])
     os.unlink(f'/dev/shm{KEY}')
     write(DATA[::-1].copy())

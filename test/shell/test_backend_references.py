@@ -3,6 +3,7 @@
 from collections import namedtuple
 import os
 
+from hypothesis import given, settings, strategies as st
 import pytest
 
 from vig_governor.backend import references as module
@@ -114,6 +115,28 @@ def test_a_name_outside_the_allowed_form_is_never_looked_up(references, monkeypa
     monkeypatch.setattr(os, 'stat', None)
     said = refused(references, key)
     assert 'is no allowed name' in said and PREFIX in said and len(said) < 400
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(max_size=300), st.text('./~ab\0', max_size=20)), st.booleans(),
+       st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_whatever_a_message_says_only_names_of_the_allowed_form_are_looked_at(
+        rest, has_prefix, offset, byte_size):
+    looked_at = []
+
+    def look(path, *, follow_symlinks):
+        looked_at.append(path)
+        assert not follow_symlinks
+        raise FileNotFoundError
+
+    references = References(None, None, endpoint='staged:1', budget=RegionBudget(),
+                            key_prefix=PREFIX)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, 'stat', look)
+        refused(references, PREFIX + rest if has_prefix else rest, offset, byte_size)
+    for path in looked_at:
+        assert os.path.normpath(path) == path and os.path.dirname(path) == '/dev/shm'
+        assert os.path.basename(path).startswith(PREFIX[1:]) and path.isprintable()
 
 
 def test_a_region_that_is_not_there_is_refused(references):

@@ -10,8 +10,8 @@ because servers were seen to crash when memory was taken from under them.
 
 The server is given a name of our own: a second link to the very inode that was looked at, which
 lives only until the server has opened it. So nobody can put another region under the name between
-the look and the opening, and a server cannot mistake a new region for an old one of the same name:
-Triton 2.51 does not open a key again while any region with that key is registered.
+the look and the opening, and a region that replaces one still in use, or one that a killed
+governor left registered, can be registered at all: Triton 2.51 refuses a key that it knows.
 
 What cannot be prevented from here: a producer that shortens a region *while* the server reads it
 makes the server fault. That is why the owner is checked.
