@@ -87,4 +87,7 @@ def test_the_governor_accepts_the_contract_of_either_plan(full, small, tmp_path)
         assert face.criticality is Criticality.PROTECTED
         assert face.variants[0].profile.p99_ns == 3_000_000
         assert [binding.topic for binding in config.streams] == [
-            stream.topic for stream in plan.streams]
+            stream.governed_topic for stream in plan.streams]
+        lent, = (binding for binding in config.streams if binding.input.encoder == 'reference')
+        assert lent.message_type == 'vig/msg/TensorReference'
+        assert lent.output == f'/demo/{lent.name}/image_raw/vig'

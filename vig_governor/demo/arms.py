@@ -30,11 +30,13 @@ class Arm:
 
     :ivar notes: the consumer's record by stream.
     :ivar captures: the cameras' logs by stream.
+    :ivar lent: what became of the frames of cameras that lend them, by stream.
     :ivar start_ns: the judged span on the ROS clock, with ``end_ns``.
     """
 
     notes: dict[str, Any]
     captures: dict[str, list[list[int]]]
+    lent: dict[str, dict[str, int]]
     start_ns: int
     end_ns: int
 
@@ -92,7 +94,8 @@ class ArmRunner:
             log.unlink(missing_ok=True)
             consumer = processes.start('consumer', self._consumer_command(log))
             cameras = [
-                processes.start(f'camera_{stream.name}', self._camera_command(stream, folder))
+                processes.start(f'camera_{stream.name}', self._camera_command(
+                    stream, folder, is_governed=is_governed))
                 for stream in self._plan.streams]
             start(processes)
             for child in (consumer, *cameras):
@@ -108,6 +111,8 @@ class ArmRunner:
         return Arm(json.loads(log.read_text(encoding='utf-8')),
                    {stream.name: json.loads(_capture_log(folder, stream).read_text())
                     for stream in self._plan.streams},
+                   {stream.name: json.loads(_counts(folder, stream).read_text())
+                    for stream in self._plan.streams if is_governed and stream.lends},
                    start_ros_ns + SETTLING_NS, start_ros_ns + round(self._seconds * NS_PER_S))
 
     def _watch(self, processes: Processes, consumer: Child, cameras: Sequence[Child],
@@ -133,9 +138,11 @@ class ArmRunner:
                         str(stream.max_age_ms)]
         return command
 
-    def _camera_command(self, stream: DemoStream, folder: Path) -> list[str]:
-        return [*camera_command(stream, self._assets, self._seconds), '--wait',
-                '--log', str(_capture_log(folder, stream))]
+    def _camera_command(self, stream: DemoStream, folder: Path, *,
+                        is_governed: bool) -> list[str]:
+        return [*camera_command(stream, self._assets, self._seconds, is_governed=is_governed),
+                '--wait', '--log', str(_capture_log(folder, stream)),
+                '--counts', str(_counts(folder, stream))]
 
 
 def graph_environment(config_folder: Path, domain_id: int | None) -> dict[str, str]:
@@ -155,6 +162,10 @@ def _module(name: str) -> list[str]:
 
 def _capture_log(folder: Path, stream: DemoStream) -> Path:
     return folder / f'camera_{stream.name}.json'
+
+
+def _counts(folder: Path, stream: DemoStream) -> Path:
+    return folder / f'lent_{stream.name}.json'
 
 
 def _newest_snapshot(consumer: Child) -> dict[str, Any] | None:

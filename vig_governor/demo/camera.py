@@ -1,10 +1,12 @@
 """
-A camera process: a real video as ``sensor_msgs/Image``, stamped when the frame was captured.
+A camera process: a real video, every frame stamped when it was captured.
 
 Capture k is due at ``start + k / rate`` plus a seeded jitter; the header carries that capture's
 time, and the image is published ``transport`` later, as a driver does. Frames are decoded ahead.
 The process ends by itself after ``--seconds``, or on SIGTERM or SIGINT, and writes a log:
-``[[stamp_ns, published_at_ns, frame of the video], ...]``.
+``[[stamp_ns, published_at_ns, frame of the video], ...]``. It publishes ``sensor_msgs/Image``, or
+with ``--lend`` where each frame lies (``vig/msg/TensorReference``), and then it writes what became
+of them to ``--counts``.
 """
 
 import argparse
@@ -27,11 +29,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 import rclpy
-from rclpy.qos import qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
 from rclpy.time import Time
-from sensor_msgs.msg import Image
+from std_msgs.msg import Header
 
+from vig_governor.demo.outlets import ImageOutlet, LendingOutlet, Outlet
 from vig_governor.stopping import StopSignal
 
 NS_PER_MS = 1_000_000
@@ -120,11 +122,13 @@ class ReadAhead:
 
 
 def publish(options: argparse.Namespace, source: ReadAhead,
-            stop: threading.Event | StopSignal) -> list[tuple[int, int, int]]:
-    """Run the camera until its time is over or ``stop`` is set; give the log."""
+            stop: threading.Event | StopSignal) -> tuple[
+                list[tuple[int, int, int]], dict[str, int]]:
+    """Run the camera until its time is over or ``stop`` is set; give log and counts."""
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node(options.name)
-    publisher = node.create_publisher(Image, options.topic, qos_profile_sensor_data)
+    outlet: Outlet = ImageOutlet(node, options.topic) if not options.lend else LendingOutlet(
+        node, options.topic, options.lend, (options.height, options.width, 3), options.statuses)
     print('ready', flush=True)
     start_ns = int(sys.stdin.readline()) if options.wait else time.monotonic_ns()
     captures = timetable(start_ns=start_ns, rate_hz=options.rate, seed=options.seed,
@@ -133,22 +137,22 @@ def publish(options: argparse.Namespace, source: ReadAhead,
         lambda each: each.captured_at_ns < start_ns + options.seconds * NS_PER_S, captures)
     log: list[tuple[int, int, int]] = []
     for capture in in_time:
-        number, (height, width, _), data = source.next()
-        image = Image(height=height, width=width, encoding='rgb8', step=3 * width, data=data)
-        image.header.frame_id = options.frame_id
+        number, shape, data = source.next()
         if _sleep_until(capture.captured_at_ns, stop):
             break
         # What the clock said at the capture, even where this process woke late.
         late_ns = time.monotonic_ns() - capture.captured_at_ns
         stamp_ns = node.get_clock().now().nanoseconds - late_ns
-        image.header.stamp = Time(nanoseconds=stamp_ns).to_msg()
+        send = outlet.prepare(data, shape, Header(
+            stamp=Time(nanoseconds=stamp_ns).to_msg(), frame_id=options.frame_id))
         if _sleep_until(capture.published_at_ns, stop):
             break
-        publisher.publish(image)
+        send()
         log.append((stamp_ns, node.get_clock().now().nanoseconds, number))
+    counts = outlet.close()
     node.destroy_node()
     rclpy.shutdown()
-    return log
+    return log, counts
 
 
 def _sleep_until(instant_ns: int, stop: threading.Event | StopSignal) -> bool:
@@ -174,17 +178,27 @@ def main() -> int:
     parser.add_argument('--wait', action='store_true',
                         help='read the first capture (monotonic clock, ns) from standard input')
     parser.add_argument('--log', type=Path)
+    parser.add_argument('--lend', metavar='TENSOR',
+                        help='publish where the frames lie, for this input of the model')
+    parser.add_argument('--statuses', nargs='+', default=[],
+                        help="with --lend: topics of the frames' statuses")
+    parser.add_argument('--counts', type=Path,
+                        help='with --lend: file that receives what became of the frames')
     options = parser.parse_args()
     if not options.video.is_file():
         parser.error(f'{options.video} is not a file')
     if (options.width is None) != (options.height is None):
         parser.error('--width and --height belong together')
+    if options.lend and options.width is None:
+        parser.error('--lend needs --width and --height')
     stop = StopSignal()
     with ReadAhead(options.video, (options.width, options.height) if options.width else None
                    ) as source:
-        log = publish(options, source, stop)
+        log, counts = publish(options, source, stop)
     if options.log is not None:
         options.log.write_text(json.dumps(log), encoding='utf-8')
+    if options.counts is not None:
+        options.counts.write_text(json.dumps(counts), encoding='utf-8')
     return 0
 
 

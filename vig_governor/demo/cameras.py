@@ -1,5 +1,5 @@
 """
-All cameras of the demo as one command, for whoever supervises server and governor otherwise.
+All cameras of the governed demo as one command, for whoever supervises server and governor.
 
 ``python -m vig_governor.demo.cameras`` starts one camera process for each stream of the plan and
 ends with the last of them, or on SIGTERM or SIGINT; no camera outlives it.
@@ -12,19 +12,24 @@ import sys
 from vig_core.errors import VigError
 
 from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
+from vig_governor.demo.contract import INPUT
 from vig_governor.demo.plan import choose, DemoStream
 from vig_governor.demo.processes import Processes
 from vig_governor.stopping import StopSignal
 
 
-def camera_command(stream: DemoStream, assets: Path, seconds: float) -> list[str]:
+def camera_command(stream: DemoStream, assets: Path, seconds: float, *,
+                   is_governed: bool) -> list[str]:
     """Give the command line of one camera."""
     width, height = stream.size
+    topic = stream.governed_topic if is_governed else stream.topic
+    lend = (['--lend', INPUT, '--statuses', f'{stream.topic}/vig/status']
+            if is_governed and stream.lends else [])
     return [sys.executable, '-m', 'vig_governor.demo.camera', str(assets / stream.video),
-            '--topic', stream.topic, '--name', stream.frame_id, '--frame-id', stream.frame_id,
+            '--topic', topic, '--name', stream.frame_id, '--frame-id', stream.frame_id,
             '--rate', str(stream.rate_hz), '--width', str(width), '--height', str(height),
             '--jitter-ms', str(stream.jitter_ms), '--transport-ms', str(stream.transport_ms),
-            '--seed', str(stream.seed), '--seconds', str(seconds)]
+            '--seed', str(stream.seed), '--seconds', str(seconds), *lend]
 
 
 def main() -> int:
@@ -41,8 +46,10 @@ def main() -> int:
         plan = choose(AssetStore(options.assets))
         with Processes(options.out / 'log', {}) as processes:
             cameras = [processes.start(f'camera_{stream.name}', camera_command(
-                stream, options.assets, options.seconds)) for stream in plan.streams]
-            print(f'publishing {", ".join(stream.topic for stream in plan.streams)}', flush=True)
+                stream, options.assets, options.seconds, is_governed=True))
+                for stream in plan.streams]
+            topics = ', '.join(stream.governed_topic for stream in plan.streams)
+            print(f'publishing {topics}', flush=True)
             while any(camera.returncode is None for camera in cameras) and not stop.wait(0.1):
                 processes.check(may_end=cameras)
             processes.check(may_end=cameras)

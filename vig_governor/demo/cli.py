@@ -139,6 +139,7 @@ class _Demo:
                                    for percent in (50, 95, 99)}
                             for name, samples in profiles.items()},
             'notes': plan.notes,
+            'lent': governed.lent if governed is not None else {},
             **{name: {report.stream: report.as_json() for report in of_arm}
                for name, of_arm in reports.items()}}
         (self._folder / 'summary.json').write_text(json.dumps(summary, indent=1),
@@ -147,6 +148,9 @@ class _Demo:
             self._console.print(table.comparison(plan, reports, self._conditions(models)))
         if direct is not None and governed is not None:
             self._console.print(table.verdict(reports['direct'], reports['governed']))
+        if governed is not None:
+            for line in table.lent(governed.lent):
+                self._console.print(line)
         for hint in table.hints(plan, profiles, reports.get('governed', ())):
             self._console.print(hint)
         self._draw(plan, direct, governed)

@@ -34,12 +34,23 @@ def render(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples], endpoint: str
         lines += _model(stream, profiles)
     lines.append('streams:')
     for stream in plan.streams:
-        lines += [f'  {stream.name}:',
-                  f'    topic: {stream.topic}',
-                  '    type: sensor_msgs/msg/Image',
-                  f'    model: {stream.name}',
-                  f'    input: {{tensor: {INPUT}, encoder: image, layout: HWC, dtype: UINT8}}']
+        lines += _stream(stream)
     return '\n'.join(lines) + '\n'
+
+
+def _stream(stream: DemoStream) -> list[str]:
+    lines = [f'  {stream.name}:',
+             f'    topic: {stream.governed_topic}',
+             f'    model: {stream.name}']
+    if stream.lends:
+        # The results come where they come without the governor.
+        return [*lines,
+                '    type: vig/msg/TensorReference',
+                f'    output: {stream.topic}/vig',
+                f'    input: {{tensor: {INPUT}, encoder: reference}}']
+    return [*lines,
+            '    type: sensor_msgs/msg/Image',
+            f'    input: {{tensor: {INPUT}, encoder: image, layout: HWC, dtype: UINT8}}']
 
 
 def _model(stream: DemoStream, profiles: Mapping[str, RuntimeSamples]) -> list[str]:

@@ -26,6 +26,7 @@ class DemoStream:
     :ivar draws: how a result is drawn: ``face``, ``pose``, ``objects`` or ``mask``.
     :ivar jitter_ms: the capture is up to this much early or late.
     :ivar transport_ms: from capture to publication.
+    :ivar lends: with the governor, the camera publishes where its frames lie, not the frames.
     """
 
     name: str
@@ -41,11 +42,17 @@ class DemoStream:
     seed: int
     jitter_ms: float = 1.0
     transport_ms: float = 2.0
+    lends: bool = False
 
     @property
     def topic(self) -> str:
         """Where the camera publishes."""
         return f'/demo/{self.name}/image_raw'
+
+    @property
+    def governed_topic(self) -> str:
+        """Where the camera publishes for the governor."""
+        return f'/demo/{self.name}/tensor' if self.lends else self.topic
 
     @property
     def frame_id(self) -> str:
@@ -121,10 +128,11 @@ def _third_camera(store: AssetStore, served: tuple[str, ...], notes: list[str]) 
         notes.append('a segmentation takes the place of the object detector, which npm carries')
         return DemoStream('cabin', _CARPHONE, (640, 480), 5, 'normal', 200, 500,
                           (DemoVariant('mask', 'segmentation', 1.0),), 'segmentation', 'mask',
-                          seed=3)
+                          seed=3, lends=True)
     video, size = _VTEST, (640, 480)
     if not store.has(_VTEST):
         notes.append('no pedestrian video: vtest.avi comes with the Debian package opencv-doc')
         video, size = _BIKES, (640, 272)
     return DemoStream('street', video, size, 5, 'normal', 200, 500,
-                      (DemoVariant('ssd', 'objdet', 1.0),), 'objdet', 'objects', seed=3)
+                      (DemoVariant('ssd', 'objdet', 1.0),), 'objdet', 'objects', seed=3,
+                      lends=True)

@@ -111,6 +111,14 @@ def verdict(direct: Sequence[StreamReport], governed: Sequence[StreamReport]) ->
         for before, after in zip(direct, governed) if after.criticality in _GUARDED)
 
 
+def lent(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Say of each camera that lends its frames what became of them."""
+    return [f'{stream}: with the governor this camera publishes where its frames lie '
+            f'(TensorReference); {of_stream["sent"]} frames stayed where the camera wrote them, '
+            f'{of_stream["dropped"]} found no free memory'
+            for stream, of_stream in counts.items()]
+
+
 def hints(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples],
           governed: Sequence[StreamReport]) -> list[str]:
     """
