@@ -52,7 +52,8 @@ bench-core: kilted-environment  ## time per decision at 4, 8 and 32 streams
 
 bench-path: server-environment  ## where each millisecond goes, and the node's share of a core; QUICK=1
 	@$(IN_ENVIRONMENT)
-	exec python benchmark/bench_path.py
+	python benchmark/bench_path.py
+	exec python benchmark/bench_references.py
 
 bench-sim: kilted-environment  ## governor and baselines on the published scenarios in virtual time; QUICK=1
 	@$(IN_ENVIRONMENT)

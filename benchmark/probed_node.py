@@ -33,6 +33,7 @@ from vig_governor.backend.triton import TritonBackend
 from vig_governor.clock import stamp_to_ns
 from vig_governor.dispatcher import Dispatcher
 from vig_governor.encoders.image import ImageEncoder
+from vig_governor.encoders.reference import ReferenceEncoder
 from vig_governor.intake import Intake
 from vig_governor.node import GovernorNode
 from vig_governor.process import run
@@ -73,6 +74,7 @@ class Probes:
         self._wrap(Intake, '__call__', self._intake)
         self._wrap(Dispatcher, 'submit', self._decide)
         self._wrap(ImageEncoder, 'encode', self._encode)
+        self._wrap(ReferenceEncoder, 'encode', self._encode)
         self._wrap(TritonBackend, '__init__', self._watch)
         self._wrap(TritonBackend, 'infer', self._send)
         self._wrap(triton.InferenceServerClient, 'infer', self._call)
