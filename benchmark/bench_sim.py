@@ -22,6 +22,7 @@ import sys
 import time
 from typing import Any
 
+import learning
 import sim_tables
 from sim_tables import Figures
 
@@ -161,6 +162,9 @@ def main() -> int:
             'floors': {load: {name: asdict(floor) for name, floor in one.items()}
                        for load, one in reach.items()},
             'findings': asdict(findings)}, indent=2) + '\n')
+    figures_of_learning, not_learned = learning.show(is_quick)
+    (args.output / 'learning.json').write_text(json.dumps(figures_of_learning, indent=2) + '\n')
+    wrong += not_learned
     for line in wrong:
         print(f'WRONG: {line}')
     print(f'{len(tasks)} simulations in {time.monotonic() - begin:.0f} s; '

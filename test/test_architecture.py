@@ -23,7 +23,7 @@ ROS = frozenset({
     'launch_ros', 'rosbag2_py', 'rosgraph_msgs'})
 WITHOUT_ROS = ('config', 'actor', 'dispatcher', 'recorder', 'recorded', 'replay', 'trace_show',
                'trace_file', 'trace_values', 'checkpoint', 'history', 'timeline', 'report_page',
-               'metrics', 'measure', 'backend', 'doctor')
+               'metrics', 'measure', 'backend', 'doctor', 'authority')
 WITH_ROS = frozenset({
     'node', 'transitions', 'parameters', 'qos', 'messages', 'encoders', 'diagnostics',
     'process', 'services', 'reports', 'publishing', 'graph_probe', 'demo', 'producer'})

@@ -9,8 +9,10 @@ Rules:
   "Adaptive Algorithms and Stochastic Approximations", 1990. Its convergence theorems assume a
   vanishing gain and are not inherited: this one must follow changes.)
 - q is 1 %, or the agreed miss budget M/K, at most 5 %.
-- Floor: the configured margin. Ceiling: twice the measured runtime. What needs more has a wrong
-  profile, and that is said instead.
+- Planned is never less than the floor, the configured margin. Below it the controller keeps a
+  credit of one overrun, so that overruns rarer than q widen nothing.
+- Ceiling: twice the measured runtime. What needs more has a wrong profile, and that is said
+  instead.
 - A contradicted profile widens it by 40 points.
 - While there are too few runs to learn from, it narrows by a point a second, of what never ran
   by a tenth of that: what never starts could not prove that it fits.
@@ -46,20 +48,20 @@ class MarginController:
 
     def __init__(self, floor_percent: int, target: int) -> None:
         """
-        Begin at the floor.
+        Begin at the floor, with the credit of one overrun.
 
         :param target: share of overruns in permille.
         """
         self._floor = floor_percent * _PARTS
         self._ceiling = max(self._floor, CEILING_PERCENT * _PARTS)
-        self._value = self._floor
+        self._value = self._floor - _GAIN
         self._target = target
         self._narrows_from_ns = 0
         self._step_ns = UNPROVEN_SHARE * NS_PER_S // _PARTS
 
     def percent(self, now_ns: int) -> int:
         """Give the margin, rounded up to whole points so that plans change seldom."""
-        return -(-self._value_at(now_ns) // _PARTS)
+        return -(-max(self._floor, self._value_at(now_ns)) // _PARTS)
 
     def changes_at_ns(self, now_ns: int) -> int:
         """Say when it will be another whole percentage if nothing happens before."""
@@ -73,13 +75,14 @@ class MarginController:
         """Take in one run; ``settle`` comes before and ``narrow_from`` after."""
         if is_overrun:
             self._value = min(self._ceiling, self._value + _GAIN * (1000 - self._target) // 1000)
-        elif self._value > self._floor:
-            self._value = max(self._floor, self._value - _GAIN * self._target // 1000)
+        else:
+            self._value = max(self._floor - _GAIN, self._value - _GAIN * self._target // 1000)
 
     def doubt(self, now_ns: int) -> None:
         """Widen because the profile was measured on something else."""
         self.settle(now_ns)
-        self._value = min(self._ceiling, self._value + DOUBT_POINTS * _PARTS)
+        self._value = min(self._ceiling,
+                          max(self._floor, self._value) + DOUBT_POINTS * _PARTS)
         self._narrows_from_ns = max(now_ns, self._narrows_from_ns)
 
     def settle(self, now_ns: int) -> None:
@@ -93,7 +96,7 @@ class MarginController:
         self._step_ns = NS_PER_S // _PARTS
 
     def _value_at(self, now_ns: int) -> int:
-        if self._value == self._floor or now_ns <= self._narrows_from_ns:
+        if self._value <= self._floor or now_ns <= self._narrows_from_ns:
             return self._value
         steps = (now_ns - self._narrows_from_ns) // self._step_ns
         return max(self._floor, self._value - steps)

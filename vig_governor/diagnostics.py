@@ -75,7 +75,8 @@ class StreamDiagnostics:
                            'age_p95': text_ms(seen.age_p95_ns)})
             rate += f', age p50 {text_ms(seen.age_p50_ns)}, p95 {text_ms(seen.age_p95_ns)}'
         findings = [*self._link(now_ns), *self._stamps(recent), *self._variants(),
-                    *self._ages(seen, recent), *self._losses(recent)]
+                    *self._ages(seen, recent), *self._losses(recent),
+                    *self._profile(seen)]
         return entry(f'{prefix}: stream {self.intake.binding.name}', self.topic, findings, rate,
                      values)
 
@@ -115,6 +116,10 @@ class StreamDiagnostics:
         if seen is not None and (seen.age_p50_ns or 0) > deadline_ns:
             yield WARN, (f'half of the results are older than the deadline of '
                          f'{text_ms(deadline_ns)}')
+
+    def _profile(self, seen: StreamSnapshot | None) -> Iterable[Finding]:
+        if seen is not None and seen.profile_remark:
+            yield WARN, f'{seen.profile_remark}; measure again: vig calibrate'
 
     def _losses(self, recent: Mapping[str, int]) -> Iterable[Finding]:
         failed = recent[Reason.BACKEND_FAILED.value] + recent[Reason.BACKEND_TIMEOUT.value]

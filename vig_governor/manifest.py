@@ -27,9 +27,6 @@ COMPARED = {
 }
 """The blocks in which a contradiction counts, and their fields."""
 
-DOUBT_POINTS = 40
-"""What a contradiction adds to the margin, decaying as own measurements arrive."""
-
 MEMORY_TOLERANCE_PERMILLE = 20
 """Kernels and drivers reserve a little more or less after an update."""
 

@@ -14,6 +14,7 @@ from vig_core.units import NS_PER_S
 
 from vig_governor.actor import Actor, ActorStopped
 from vig_governor.assembly import Assembly
+from vig_governor.authority import AuthorityCheck
 from vig_governor.backend.base import Backend
 from vig_governor.config import Config
 from vig_governor.diagnostics import StreamDiagnostics
@@ -96,8 +97,10 @@ class Session:
                                  post=self.actor.post)
             for binding in config.streams}
         self.monitors: list[StreamDiagnostics] = []
+        self.authority = AuthorityCheck(config, governed.backend, self.actor.post)
         self.dispatcher.start(self.actor.post)
         self.actor.start()
+        self.authority.start()
 
     def jump(self, delta_ns: int) -> None:
         """Say that ROS time jumped back; what waits was captured in another time."""
@@ -175,6 +178,7 @@ class Session:
 
     def close(self) -> None:
         """End both kinds of threads; idempotent."""
+        self.authority.close()
         self.actor.stop()
         self.dispatcher.close()
         if self._trace is not None:

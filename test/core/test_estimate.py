@@ -143,9 +143,19 @@ def test_overruns_widen_the_margin_and_runs_within_the_plan_narrow_it():
     made, only = book()
     every(made, only, [15] * MIN_RUNS, 100)
     observe(made, only, 23, at_ns=ms(1000))
-    assert made.margin_percent(only) == 120, '110 + 9.9, rounded up'
+    assert made.margin_percent(only) == 110, 'one overrun is the credit of a quiet time'
+    observe(made, only, 23, at_ns=ms(1000))
+    assert made.margin_percent(only) == 120, '110 - 10 + 2 x 9.9, rounded up'
     every(made, only, [15] * 50, 1000, 1)
     assert made.margin_percent(only) == 115
+
+
+def test_overruns_that_are_rarer_than_their_target_widen_nothing():
+    made, only = book()
+    for block in range(5):
+        every(made, only, [15] * 120, 100 + 1300 * block, 10)
+        observe(made, only, 23, at_ns=ms(1300 + 1300 * block))
+        assert made.margin_percent(only) == 110
 
 
 def test_no_margin_is_learned_before_there_are_enough_runs():
@@ -169,8 +179,9 @@ def test_a_miss_budget_says_how_many_overruns_are_acceptable():
                                 'miss_budget': MissBudget(4, 100, 2)})
     every(made, only, [15] * MIN_RUNS, 100)
     observe(made, only, 23, at_ns=ms(1000))
+    observe(made, only, 23, at_ns=ms(1000))
     every(made, only, [15] * 10, 1000, 1)
-    assert made.margin_percent(only) == 116, '110 + 9.6 - 10 x 0.4, rounded up'
+    assert made.margin_percent(only) == 116, '110 - 10 + 2 x 9.6 - 10 x 0.4, rounded up'
 
 
 def test_a_contradicted_profile_is_40_points_wider_until_own_runs_replace_it():

@@ -71,7 +71,7 @@ def test_the_repository_holds_the_wanted_models_and_nothing_from_before(full, tm
     assert [path.name for path in folder.iterdir()] == ['face_full']
     assert 'name: "face_full"' in (folder / 'face_full' / 'config.pbtxt').read_text()
     assert (folder / 'face_full' / '1' / 'model.py').is_file()
-    assert set(environment) == {'VIG_DEMO_CODE', 'VIG_DEMO_WEIGHTS'}
+    assert set(environment) == {'VIG_DEMO_CODE'}
 
 
 def test_the_governor_accepts_the_contract_of_either_plan(full, small, tmp_path):

@@ -6,9 +6,16 @@ from pathlib import Path
 import pytest
 from triton_fixture import model_repository, require_triton
 
+from vig_core.events import RequestArrived
+from vig_core.scheduler import Scheduler
+
 from vig_governor import cli
+from vig_governor.authority import AuthorityCheck
+from vig_governor.backend.triton import TritonBackend
 from vig_governor.config import load_config
 from vig_governor.triton_server import TritonServer
+
+from waiting import wait_until
 
 TEXT = """\
 # The operator's words.
@@ -132,6 +139,33 @@ def test_exchanged_weights_under_the_same_version_are_named(calibrated, capsys):
     assert code == 0, 'a contradiction never refuses a start'
     assert contradicted(found) == {'artifact.digest', 'artifact.bytes'}
     assert any('quick: artifact.digest' in one['text'] for one in found['manifest'])
+
+
+def test_exchanged_weights_widen_the_plan_of_that_model_only(calibrated, caplog):
+    _, new, server = calibrated
+    config = load_config(new)
+    quick, slow = (config.system.models[name].variants[0] for name in ('camera', 'other'))
+    weights = new.parent / 'models' / 'quick' / '1' / 'model.py'
+    before = weights.read_text()
+    backend = TritonBackend(server.grpc_endpoint)
+    events = []
+    weights.write_text(before + '# other weights, same version\n')
+    caplog.set_level('INFO')
+    try:
+        AuthorityCheck(config, backend, events.append).start()
+        wait_until(lambda: 'the profile of slow: ' in caplog.text, 20)
+    finally:
+        weights.write_text(before)
+        backend.close()
+    scheduler = Scheduler(config.system)
+    for event in events:
+        scheduler.handle(event, now_ns=0)
+    planned = {}
+    for number, model in enumerate(('camera', 'other')):
+        for action in scheduler.handle(RequestArrived(number, model, model, '', 0), now_ns=0):
+            planned[action.model] = action.planned_ns
+    assert planned['camera'] == quick.profile.p99_ns * 150 // 100
+    assert planned['other'] < slow.profile.p99_ns * 150 // 100
 
 
 def test_a_model_that_is_gone_is_a_failure_of_that_model_only(calibrated, tmp_path, capsys):

@@ -107,12 +107,13 @@ def write_repository(folder: Path, store: AssetStore, names: Iterable[str],
     for model in MODELS:
         if model.name not in wanted:
             continue
-        for path in model.needs:
-            store.path(path)
         version = folder / model.name / '1'
         version.mkdir(parents=True)
         (folder / model.name / 'config.pbtxt').write_text(model.config(
             priorities[model.name] if priorities else None), encoding='utf-8')
         shutil.copyfile(here / 'triton_model.py', version / 'model.py')
-    return {'VIG_DEMO_CODE': str(here.resolve()),
-            'VIG_DEMO_WEIGHTS': str(store.weights.resolve())}
+        # The weights lie with the model, so that the digest of its version sees them.
+        for path in model.needs:
+            file = store.path(path)
+            shutil.copyfile(file, version / file.name)
+    return {'VIG_DEMO_CODE': str(here.resolve())}

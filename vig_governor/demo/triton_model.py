@@ -2,8 +2,8 @@
 The file ``model.py`` of every demo model, run by Triton's Python backend.
 
 It is copied into the generated repository. ``VIG_DEMO_CODE`` names the folder that contains the
-``perception`` package, ``VIG_DEMO_WEIGHTS`` the folder of the networks; ``kind``, ``file`` and
-``output`` come from the model's ``config.pbtxt``.
+``perception`` package; the networks lie beside this file, ``kind``, ``file`` and ``output`` come
+from the model's ``config.pbtxt``.
 """
 
 import json
@@ -31,8 +31,7 @@ class TritonPythonModel:
         parameters = {name: value['string_value'] for name, value
                       in json.loads(arguments['model_config'])['parameters'].items()}
         self._output = parameters['output']
-        self._answer = build(parameters['kind'], Path(os.environ['VIG_DEMO_WEIGHTS']),
-                             parameters['file'])
+        self._answer = build(parameters['kind'], Path(__file__).parent, parameters['file'])
 
     def execute(self, requests: list[Any]) -> list[Any]:
         """Answer each request by itself: one frame that fails does not take others with it."""

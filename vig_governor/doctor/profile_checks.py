@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
+from vig_core.margin import DOUBT_POINTS
+
 from vig_governor.config.schema_model import VariantBlock
 from vig_governor.doctor.context import Context
 from vig_governor.doctor.finding import fail, Finding, ok, skip, warn
-from vig_governor.manifest import compare, contradictions, DOUBT_POINTS, Verdict
+from vig_governor.manifest import compare, contradictions, Verdict
 
 MIN_SAMPLES = 100
 

@@ -86,8 +86,7 @@ def check_batching(context: Context) -> Iterable[Finding]:
     sentences = [(name, sentence) for name, signature in server.signatures.items()
                  for sentence in signature.warnings]
     for name, sentence in sentences:
-        text, _, remedy = sentence.rpartition(': ')
-        yield warn(text, remedy, model=name)
+        yield warn(sentence, f'change config.pbtxt of {name} accordingly', model=name)
     if not sentences:
         yield ok(f'{len(server.signatures)} models without a setting that hurts')
 
