@@ -131,6 +131,8 @@ class System:
         of any other stream from its first arrival.
     :ivar slots: execution units of the backend; must equal what the server runs at once.
     :ivar pipelining_depth: extra credits for each slot.
+    :ivar pipelining_lead_ns: they can be used only when what the slot has taken is expected to
+        end within this; ``None`` for at any time.
     :ivar no_corun: unordered pairs of model names that must never run together.
     :ivar interference_ns: measured added time, ``(victim, co_tenant) -> ns``, backend models.
     :ivar margin_percent: the plan is this share of the measured high quantile.
@@ -141,6 +143,7 @@ class System:
     streams: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     slots: int = 1
     pipelining_depth: int = 0
+    pipelining_lead_ns: int | None = None
     no_corun: frozenset[frozenset[str]] = frozenset()
     interference_ns: Mapping[tuple[str, str], int] = field(
         default_factory=lambda: MappingProxyType({}))
@@ -162,6 +165,8 @@ class System:
         if self.pipelining_depth < 0:
             raise ContractError(('backend', 'pipelining_depth'),
                                 f'{self.pipelining_depth} is negative')
+        if self.pipelining_lead_ns is not None and self.pipelining_lead_ns < 0:
+            raise ContractError(('backend', 'pipelining_lead_ms'), 'is negative')
         if self.margin_percent < 100:
             raise ContractError(
                 ('backend', 'safety_margin_percent'),

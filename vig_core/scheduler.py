@@ -99,7 +99,7 @@ class Scheduler:
         if not self._overload.is_quiet or self._guards.is_any_alive(now_ns):
             soonest_ns = min(soonest_ns, self._overload.next_grid_ns)
         if roster.has_waiting:
-            soonest_ns = min(soonest_ns, self._held_until_ns)
+            soonest_ns = min(soonest_ns, self._held_until_ns, slots.opens_at_ns)
             useless_ns = roster.next_useless_ns
             if useless_ns < NEVER and (self._sweep.is_watching_all or slots.has_credit):
                 soonest_ns = min(soonest_ns, slots.too_late_from_ns(useless_ns))
@@ -263,6 +263,7 @@ class Scheduler:
         roster, slots = self._roster, self._roster.slots
         is_idling = False
         self._held_until_ns = NEVER
+        slots.look(roster.now_ns)
         self._sweep.run()
         while roster.has_waiting and slots.has_credit:
             found = self._selector.select(

@@ -5,6 +5,8 @@ Rules:
 
 - A dispatch takes a credit; only a proven end gives it back, never a timer.
 - A slot has ``1 + pipelining_depth`` credits; what is pipelined runs after what it follows.
+- With a lead, a slot that runs takes more only when it is expected (median) to run dry within it
+  (adr/0018).
 - A claim whose client gave up stays: its slot is quarantined and takes nothing new.
 """
 
@@ -12,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vig_core.request import Request
+
+NEVER = 1 << 62
 
 
 @dataclass(slots=True, eq=False)
@@ -38,13 +42,17 @@ class SlotTable:
     """
     The slots of one backend.
 
-    :ivar has_credit: whether a dispatch is possible.
+    :ivar has_credit: whether a dispatch is possible, at the instant of the last ``look``.
+    :ivar opens_at_ns: when a credit that a lead holds back can be used; ``NEVER`` without any.
     :ivar oldest_dispatch_ns: of the executions that are not quarantined; ``None`` without any.
     """
 
-    def __init__(self, slots: int, pipelining_depth: int) -> None:
-        """Start with every credit free."""
+    def __init__(self, slots: int, pipelining_depth: int, lead_ns: int | None = None) -> None:
+        """Start with every credit free; ``None`` is a lead without end."""
         self._credits = 1 + pipelining_depth
+        self._lead_ns = lead_ns if pipelining_depth else None
+        self._now_ns = 0
+        self.opens_at_ns = NEVER
         self._claims: list[list[Claim]] = [[] for _ in range(slots)]
         self._by_request: dict[int, Claim] = {}
         self._quarantined = 0
@@ -131,9 +139,16 @@ class SlotTable:
         return [claims[0].begins_at_ns + claims[0].planned_ns for claims in self._claims
                 if len(claims) > 1 and not _is_quarantined(claims)]
 
+    def look(self, now_ns: int) -> None:
+        """Open the credits whose lead has come."""
+        self._now_ns = now_ns
+        if self.opens_at_ns <= now_ns:
+            self._recount()
+
     def take(self, request: Request, *, now_ns: int, planned_ns: int,
              optimistic_ns: int) -> Claim:
         """Claim a credit on the open slot that is free first; there must be one."""
+        self._now_ns = now_ns
         slot = self._best(now_ns) if len(self._claims) > 1 else 0
         begins_at_ns = self._dry_at_ns(self._claims[slot], now_ns)
         claim = Claim(request, slot, begins_at_ns, planned_ns, optimistic_ns)
@@ -161,6 +176,7 @@ class SlotTable:
 
     def end(self, request_id: int, *, now_ns: int) -> Claim:
         """Give a credit back: the end is proven."""
+        self._now_ns = now_ns
         claim = self._by_request.pop(request_id)
         self._quarantined -= int(claim.is_quarantined)
         rest = self._claims[claim.slot]
@@ -179,14 +195,27 @@ class SlotTable:
                 self.oldest_dispatch_ns = claim.request.dispatched_at_ns
                 break
         self.has_credit = False
+        self.opens_at_ns = NEVER
         for claims in self._claims:
             if self._is_open(claims):
                 self.has_credit = True
-                return
+                if self._lead_ns is None:
+                    return
+            elif self._lead_ns is not None and self._has_room(claims):
+                self.opens_at_ns = min(self.opens_at_ns, self._opens_at_ns(claims))
 
     def _is_open(self, claims: list[Claim]) -> bool:
+        return self._has_room(claims) and (
+            self._lead_ns is None or not claims or self._opens_at_ns(claims) <= self._now_ns)
+
+    def _has_room(self, claims: list[Claim]) -> bool:
         return len(claims) < self._credits and not (
             self._quarantined and _is_quarantined(claims))
+
+    def _opens_at_ns(self, claims: list[Claim]) -> int:
+        assert self._lead_ns is not None
+        return (claims[0].begins_at_ns + sum(claim.optimistic_ns for claim in claims)
+                - self._lead_ns)
 
     def _best(self, now_ns: int) -> int:
         best, best_ns = -1, 0

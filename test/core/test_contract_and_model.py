@@ -40,6 +40,7 @@ from virtual_server import model, system, variant
      'main'),
     (lambda: system(model('m'), slots=0), 'backend.slots', 'nothing to run on'),
     (lambda: system(model('m'), pipelining_depth=-1), 'backend.pipelining_depth', 'negative'),
+    (lambda: system(model('m'), pipelining_lead_ns=-1), 'backend.pipelining_lead_ms', 'negative'),
     (lambda: system(model('m'), margin_percent=99), 'backend.safety_margin_percent',
      'at least 100'),
     (lambda: system(model('m'), inference_timeout_ns=0), 'backend.inference_timeout_ms',

@@ -6,6 +6,7 @@ line, ``#`` begins a comment. First the system::
 
     slots 1                    pipelining 1             margin 110 (100 unless said)
     timeout 300                bytes 1000               miss_aware
+    lead 4 (of what is pipelined)
     no_corun detector llm      interference detector_main llm_main 5
     model NAME POLICY [class C] [p50 MS p99 MS] [capacity N] [overflow RULE] [deadline MS]
           [period MS] [jitter MS] [max_age MS] [consumer_period MS] [phase MS] [dwell MS]
@@ -141,6 +142,7 @@ class _Reader:
             self._system['is_miss_aware'] = True
         else:
             key, parse = {'slots': ('slots', int), 'pipelining': ('pipelining_depth', int),
+                          'lead': ('pipelining_lead_ns', instant),
                           'margin': ('margin_percent', int), 'bytes': ('max_inflight_bytes', int),
                           'timeout': ('inference_timeout_ns', instant)}[what]
             self._system[key] = parse(rest[0])

@@ -72,6 +72,7 @@ def systems(draw):
         models=made, streams={name: name for name in names if draw(st.booleans())},
         slots=draw(st.sampled_from([1, 1, 1, 2, 3])),
         pipelining_depth=draw(st.sampled_from([0, 0, 0, 1])),
+        pipelining_lead_ns=draw(st.one_of(st.none(), _ms(0, 3, 20))),
         no_corun=frozenset(pair for pair in pairs if draw(st.integers(0, 3)) == 0),
         interference_ns=draw(st.dictionaries(
             st.tuples(st.sampled_from(backends), st.sampled_from(backends)), _ms(1, 7),

@@ -84,6 +84,7 @@ class ScenarioRow(Block):
     title: str = ''
     slots: Annotated[int, Field(ge=1, le=64)] = 1
     pipelining_depth: Annotated[int, Field(ge=0, le=16)] = 0
+    pipelining_lead_ms: Annotated[float, Field(ge=0, le=10_000)] | None = None
     margin_percent: Annotated[int, Field(ge=100, le=1000)] = 110
     duration_s: Annotated[float, Field(gt=0, le=3600)]
     seeds: Annotated[list[int], Field(min_length=1, max_length=100)]
@@ -140,6 +141,8 @@ def _scenario(name: str, row: ScenarioRow, findings: Findings) -> Scenario | Non
         models=MappingProxyType(models),
         streams=MappingProxyType({stream.name: stream.model for stream in kept}),
         slots=row.slots, pipelining_depth=row.pipelining_depth,
+        pipelining_lead_ns=(None if row.pipelining_lead_ms is None
+                            else units.ms(row.pipelining_lead_ms)),
         margin_percent=row.margin_percent)
     return Scenario(
         name=name, title=row.title, system=system, streams=kept,
