@@ -85,7 +85,8 @@ def resolve_system(backend: Backend, models: Mapping[str, Model], names: list[st
                                       if model in models}), slots=backend.slots,
             pipelining_depth=backend.pipelining_depth,
             pipelining_lead_ns=(None if backend.pipelining_lead_ms is None
-                                else units.ms(backend.pipelining_lead_ms)), no_corun=frozenset(pairs),
+                                else units.ms(backend.pipelining_lead_ms)),
+            no_corun=frozenset(pairs),
             interference_ns=MappingProxyType(_interference(backend, models, names, findings)),
             margin_percent=backend.safety_margin_percent,
             inference_timeout_ns=units.ms(backend.inference_timeout_ms),
