@@ -45,6 +45,7 @@ def test_a_model_is_profiled_and_the_file_has_every_cell(config, tmp_path, capsy
                      '--samples', '100', '--warmup', '2', '--json', str(out)]) == 0
     printed = capsys.readouterr().out
     assert '2 runs of 100 release points back to back' in printed and 'clock: steps of' in printed
+    assert 'note: 1 models were fed zeros' in printed
     found = json.loads(out.read_text())['profiles']['echo']
     assert 0 < found['p50_ns'] <= found['p95_ns'] <= found['p99_ns']
     assert [(cell['ok'], cell['overrun'], cell['failed'], cell['skipped'])

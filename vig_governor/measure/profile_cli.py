@@ -10,6 +10,7 @@ from vig_core.errors import VigError
 from vig_core.units import NS_PER_US, text_ms
 
 from vig_governor.measure.cells import Cell
+from vig_governor.measure.inputs import ZEROS
 from vig_governor.measure.options import add_options, open_bench, plan_of
 from vig_governor.measure.profiling import MeasuredProfile, Plan, profile_alone, Profiler
 from vig_governor.measure.progress import Bars
@@ -61,6 +62,10 @@ def report(profiles: Mapping[str, MeasuredProfile],
         counters = '/'.join(str(sum(getattr(cell, key) for cell in profile.cells))
                             for key in ('ok', 'overrun', 'failed', 'skipped'))
         yield f'{name:{width}} {quantiles}   {profile.samples:7}  {counters:>25}  {datasets[name]}'
+    fed_zeros = [name for name, dataset in datasets.items() if dataset == ZEROS]
+    if fed_zeros:
+        yield (f'note: {len(fed_zeros)} models were fed zeros; one whose work depends on the '
+               'picture is measured too fast that way, see --data')
     for profile in profiles.values():
         yield from _remarks(profile)
 
