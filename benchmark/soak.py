@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import json
 import os
 from pathlib import Path
+import signal
 import statistics
 import sys
 import threading
@@ -184,6 +185,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.minutes < 1:
         parser.error('less than one minute shows nothing')
+    # As a Ctrl-C would: the world ends its node and its server.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     facts = conditions()
     ends: Counter[str] = Counter()
     problem = ''

@@ -3,6 +3,7 @@
 import argparse
 import os
 from pathlib import Path
+import signal
 import sys
 import time
 
@@ -27,6 +28,8 @@ def main() -> int:
         for case in cases.values():
             print(f'{case.name:39} {case.title}')
         return 0
+    # As a Ctrl-C would: the world ends its node and its server.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     from benchmark.faults.runner import stage, table
     from benchmark.faults.world import World
     chosen = [cases[name] for name in options.names] or list(cases.values())
