@@ -9,6 +9,7 @@ found again.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 import os
 from pathlib import Path
 import shutil
@@ -172,7 +173,7 @@ class World:
         self._node = rclpy.create_node('faults', context=self._context)
         executor = SingleThreadedExecutor(context=self._context)
         executor.add_node(self._node)
-        self._spinning = threading.Thread(target=self._spin, args=(executor,))
+        self._spinning = threading.Thread(target=self._spin, args=(executor,), daemon=True)
         self._spinning.start()
         reliable = QoSProfile(depth=1000, reliability=QoSReliabilityPolicy.RELIABLE)
         self._cameras = {}
@@ -188,12 +189,14 @@ class World:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.end_node()
-        self._done.set()
-        self._spinning.join(10)
-        self._node.destroy_node()
-        rclpy.try_shutdown(context=self._context)
-        self.server.stop()
+        # Each step also where the one before it was interrupted.
+        with ExitStack() as ending:
+            ending.callback(self.server.stop)
+            ending.callback(rclpy.try_shutdown, context=self._context)
+            ending.callback(self._node.destroy_node)
+            ending.callback(self._spinning.join, 10)
+            ending.callback(self._done.set)
+            self.end_node()
 
     # ---- the node ----
 
@@ -259,8 +262,11 @@ class World:
             try:
                 process.wait(DRAIN_S + 10.0)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                pass
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
         return process.returncode
 
     def signal_node(self, number: int) -> None:
