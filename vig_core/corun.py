@@ -100,9 +100,9 @@ class Schedule:
             if claim.is_quarantined:
                 end = (NEVER, False)
             elif claim is not claims[0]:
-                end = (min(NEVER, end[0] + claim.planned_ns), end[1])
-            elif claim.begins_at_ns + claim.planned_ns > clock.now_ns:
-                end = (claim.begins_at_ns + claim.planned_ns, False)
+                end = (min(NEVER, end[0] + claim.keeps_ns), end[1])
+            elif claim.begins_at_ns + claim.keeps_ns > clock.now_ns:
+                end = (claim.begins_at_ns + claim.keeps_ns, False)
                 clock.note(end[0])
             variant = claim.request.variant
             assert variant is not None

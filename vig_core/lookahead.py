@@ -72,12 +72,17 @@ class Veto:
     late_ns: int
     until_ns: int
 
-    def sentence(self, now_ns: int, planned_ns: int) -> str:
-        """Say why a job that needs ``planned_ns`` is held, with the numbers that decided."""
+    def sentence(self, now_ns: int, planned_ns: int, under_way_ns: int = 0) -> str:
+        """
+        Say why a job that needs ``planned_ns`` is held, with the numbers that decided.
+
+        :param under_way_ns: time of each execution that does not keep the slot.
+        """
         victim = self.victim
         is_there = victim.beside is not None and victim.beside.budget_ns is None
         when = 'waits' if is_there else f'is expected in {text_ms(victim.arrival_ns - now_ns)}'
-        return (f'{victim.stream} {when}, needs {text_ms(victim.planned_ns)} and would be '
+        return (f'{victim.stream} {when}, needs '
+                f'{text_ms(victim.planned_ns + under_way_ns)} and would be '
                 f'{text_ms(self.late_ns)} late; this job needs {text_ms(planned_ns)}')
 
 

@@ -26,7 +26,9 @@ class Roster:
         self.ledger = ledger
         self.queues = {name: WaitingQueue(model) for name, model in system.models.items()}
         self._busy_queues: dict[str, WaitingQueue] = {}
-        self.slots = SlotTable(system.slots, system.pipelining_depth, system.pipelining_lead_ns)
+        self.slots = SlotTable(
+            system.slots, system.pipelining_depth, system.pipelining_lead_ns,
+            is_apart=bool(system.no_corun or system.interference_ns))
         self.requests: dict[int, Request] = {}
         self.inflight_bytes = 0
         self.next_useless_ns = NEVER

@@ -301,7 +301,8 @@ class Scheduler:
             self._ledger.of(request).deferred += 1
             self._roster.actions.append(Defer(
                 request.request_id, veto.until_ns, veto.victim.stream,
-                veto.sentence(now_ns, held.choice.planned_ns)))
+                veto.sentence(now_ns, held.choice.planned_ns,
+                              self._roster.slots.overlap_ns)))
         elif wait is not None and not request.is_waiting_for_fresher:
             request.is_waiting_for_fresher = True
             self._roster.actions.append(Defer(

@@ -113,7 +113,8 @@ class Selector:
                 stopper = (self._veto_beside(request, choice, waiting_for_an_end, arrivals, now_ns)
                            if self._is_coupled else veto(
                     self._reservations(arrivals, model, now_ns), free_at_ns,
-                    choice.planned_ns, now_ns, self._slots.overruns_at_ns()))
+                    self._slots.keeps_ns(choice.planned_ns), now_ns,
+                    self._slots.overruns_at_ns()))
             if wait is None and stopper is None:
                 found.start, found.choice = request, choice
                 return found
@@ -219,7 +220,8 @@ class Selector:
     def _is_as_planned(self, guard: Guard) -> bool:
         """Whether a kept reservation still has the runtime that is planned now."""
         return (not self._is_coupled and guard.reservation is not None
-                and guard.reservation.planned_ns == min(self._plans_ns(guard.model.name)))
+                and guard.reservation.planned_ns == self._slots.keeps_ns(
+                    min(self._plans_ns(guard.model.name))))
 
     def _reserve(self, guard: Guard, now_ns: int, *, is_paced: bool) -> Reservation | None:
         """
@@ -237,10 +239,12 @@ class Selector:
         budget_ns = expected.budget_ns
         if is_paced:
             budget_ns = pace_budget_ns(guard.model.contract, budget_ns, planned_ns)
+        # What is under way does not keep the slot: all of it ends earlier by that.
+        under_way_ns = self._slots.overlap_ns
         return Reservation(
-            guard.stream, expected.arrival_ns, planned_ns,
-            expected.arrival_ns + max(budget_ns, planned_ns), expected.is_overdue,
-            expected.changes_at_ns,
+            guard.stream, expected.arrival_ns, self._slots.keeps_ns(planned_ns),
+            expected.arrival_ns + max(budget_ns - under_way_ns, self._slots.keeps_ns(planned_ns)),
+            expected.is_overdue, expected.changes_at_ns,
             Beside(guard.model.name, self._banned[guard.model.name], self._runs(guard.model),
                    budget_ns) if self._is_coupled else None)
 

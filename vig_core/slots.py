@@ -5,8 +5,9 @@ Rules:
 
 - A dispatch takes a credit; only a proven end gives it back, never a timer.
 - A slot has ``1 + pipelining_depth`` credits; what is pipelined runs after what it follows.
-- With a lead, a slot that runs takes more only when it is expected (median) to run dry within it
-  (adr/0018).
+- With a lead, a slot that runs takes more only when it is expected (median) to run dry within it.
+  The lead is the time of an execution that is spent under way, to the server and back: it does not
+  keep the slot from the next (adr/0018).
 - A claim whose client gave up stays: its slot is quarantined and takes nothing new.
 """
 
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from vig_core.request import Request
 
 NEVER = 1 << 62
+LEAST_SHARE = 4
+"""However long the lead: an execution keeps its slot for a fourth of its runtime."""
 
 
 @dataclass(slots=True, eq=False)
@@ -23,16 +26,20 @@ class Claim:
     """
     A credit in use.
 
+    :ivar taken_at_ns: when it was dispatched.
     :ivar begins_at_ns: when the execution began as far as is known.
-    :ivar planned_ns: conservative runtime.
-    :ivar optimistic_ns: median runtime.
+    :ivar planned_ns: conservative runtime, from dispatch to answer.
+    :ivar keeps_ns: how long it keeps its slot from the next, conservatively.
+    :ivar optimistic_ns: the same by the median.
     :ivar neighbours: backend models that ran at the same time at any moment of this one.
     """
 
     request: Request
     slot: int
+    taken_at_ns: int
     begins_at_ns: int
     planned_ns: int
+    keeps_ns: int
     optimistic_ns: int
     is_quarantined: bool = False
     neighbours: frozenset[str] = frozenset()
@@ -43,14 +50,23 @@ class SlotTable:
     The slots of one backend.
 
     :ivar has_credit: whether a dispatch is possible, at the instant of the last ``look``.
+    :ivar overlap_ns: time of an execution that does not keep its slot from the next.
     :ivar opens_at_ns: when a credit that a lead holds back can be used; ``NEVER`` without any.
     :ivar oldest_dispatch_ns: of the executions that are not quarantined; ``None`` without any.
     """
 
-    def __init__(self, slots: int, pipelining_depth: int, lead_ns: int | None = None) -> None:
-        """Start with every credit free; ``None`` is a lead without end."""
+    def __init__(self, slots: int, pipelining_depth: int, lead_ns: int | None = None, *,
+                 is_apart: bool = False) -> None:
+        """
+        Start with every credit free.
+
+        :param lead_ns: ``None`` is a lead without end.
+        :param is_apart: what runs together matters, so no execution may begin before the answer
+            of another: the lead opens credits and shortens no plan.
+        """
         self._credits = 1 + pipelining_depth
         self._lead_ns = lead_ns if pipelining_depth else None
+        self.overlap_ns = 0 if is_apart else self._lead_ns or 0
         self._now_ns = 0
         self.opens_at_ns = NEVER
         self._claims: list[list[Claim]] = [[] for _ in range(slots)]
@@ -136,7 +152,7 @@ class SlotTable:
         """
         if self._credits == 1:
             return []
-        return [claims[0].begins_at_ns + claims[0].planned_ns for claims in self._claims
+        return [claims[0].begins_at_ns + claims[0].keeps_ns for claims in self._claims
                 if len(claims) > 1 and not _is_quarantined(claims)]
 
     def look(self, now_ns: int) -> None:
@@ -145,13 +161,20 @@ class SlotTable:
         if self.opens_at_ns <= now_ns:
             self._recount()
 
+    def keeps_ns(self, runtime_ns: int) -> int:
+        """Say how long an execution of this runtime keeps its slot from the next."""
+        if not self.overlap_ns:
+            return runtime_ns
+        return max(runtime_ns - self.overlap_ns, runtime_ns // LEAST_SHARE)
+
     def take(self, request: Request, *, now_ns: int, planned_ns: int,
              optimistic_ns: int) -> Claim:
         """Claim a credit on the open slot that is free first; there must be one."""
         self._now_ns = now_ns
         slot = self._best(now_ns) if len(self._claims) > 1 else 0
         begins_at_ns = self._dry_at_ns(self._claims[slot], now_ns)
-        claim = Claim(request, slot, begins_at_ns, planned_ns, optimistic_ns)
+        claim = Claim(request, slot, now_ns, begins_at_ns, planned_ns,
+                      self.keeps_ns(planned_ns), self.keeps_ns(optimistic_ns))
         assert request.variant is not None
         if self._by_request:
             self._meet(claim, request.variant.backend_model)
@@ -183,7 +206,8 @@ class SlotTable:
         was_first = rest[0] is claim
         rest.remove(claim)
         if rest and was_first:
-            rest[0].begins_at_ns = now_ns
+            # It was under way already when the one before it ended.
+            rest[0].begins_at_ns = max(now_ns - self.overlap_ns, rest[0].taken_at_ns)
         self._recount()
         return claim
 
@@ -215,7 +239,7 @@ class SlotTable:
     def _opens_at_ns(self, claims: list[Claim]) -> int:
         assert self._lead_ns is not None
         return (claims[0].begins_at_ns + sum(claim.optimistic_ns for claim in claims)
-                - self._lead_ns)
+                - self._lead_ns + self.overlap_ns)
 
     def _best(self, now_ns: int) -> int:
         best, best_ns = -1, 0
@@ -235,7 +259,7 @@ class SlotTable:
         dry_ns = now_ns
         for claim in claims:
             begins_ns = claim.begins_at_ns if claim is claims[0] else dry_ns
-            dry_ns = max(dry_ns, begins_ns + claim.planned_ns)
+            dry_ns = max(dry_ns, begins_ns + claim.keeps_ns)
         return dry_ns
 
 

@@ -177,15 +177,15 @@ def main() -> int:
                         help='no cell begins after it (default: %(default)s)')
     parser.add_argument('--only', action='append', default=[], metavar='POINT',
                         help='play only this point, such as ramp-110; may be repeated')
-    parser.add_argument('--pipelined', action='store_true',
-                        help='one more arm: the governor with pipelining_depth 1')
+    parser.add_argument('--plain', action='store_true',
+                        help='one more arm: the governor without pipelining_lead_ms')
     parser.add_argument('--publish', action='store_true',
                         help='copy report and figures to benchmark/, pictures to docs/images/')
     parser.add_argument('--grpc-port', type=int, default=0)
     parser.add_argument('--output', type=Path, default=Path('build/bench-live'))
     options = parser.parse_args()
     options.quick = quick
-    options.arms = [arm for arm in Arm if options.pipelined or arm is not Arm.PIPELINED]
+    options.arms = [arm for arm in Arm if options.plain or arm is not Arm.PLAIN]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     bench, code = Bench(options), 0
     print(told(bench.results['conditions']), flush=True)

@@ -15,13 +15,19 @@ def topic_of(point: Point, stream: SimStream) -> str:
     return f'/live/{point.scenario.name.replace("-", "_")}/{stream.name}'
 
 
-def render(point: Point, endpoint: str, *, pipelining_depth: int) -> str:
-    """Write the file as JSON, which is YAML too."""
+def render(point: Point, endpoint: str, *, lead_ns: int | None) -> str:
+    """
+    Write the file as JSON, which is YAML too.
+
+    :param lead_ns: how long before the expected end of an execution the next is sent; ``None``
+        for after it.
+    """
     system = point.scenario.system
     return json.dumps({
         'version': 1,
         'backend': {'type': 'triton', 'grpc_endpoint': endpoint, 'slots': system.slots,
-                    'pipelining_depth': pipelining_depth,
+                    **({} if lead_ns is None else {
+                        'pipelining_depth': 1, 'pipelining_lead_ms': lead_ns / NS_PER_MS}),
                     'safety_margin_percent': system.margin_percent,
                     'inference_timeout_ms': 5000},
         'models': {name: _model(model) for name, model in system.models.items()},

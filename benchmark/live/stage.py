@@ -21,6 +21,8 @@ from vig_governor.demo.processes import Child, Processes
 SETTLING_NS = NS_PER_S
 """Not judged: queues fill, forecasts begin."""
 LEAD_NS = 300 * NS_PER_MS
+UNDER_WAY_NS = 4 * NS_PER_MS
+"""Of an execution here, to the server and back: the governor's pipelining_lead_ms."""
 READY_TIMEOUT_S = 40.0
 LAST_ANSWERS_S = 0.5
 DEEP = 8
@@ -33,12 +35,12 @@ class Arm(Enum):
     DIRECT_8 = 'direct, depth 8'
     NEWEST = 'newest only'
     GOVERNOR = 'governor'
-    PIPELINED = 'governor, pipelined'
+    PLAIN = 'governor, no lead'
 
     @property
     def is_governed(self) -> bool:
         """Whether the governor decides."""
-        return self in (Arm.GOVERNOR, Arm.PIPELINED)
+        return self in (Arm.GOVERNOR, Arm.PLAIN)
 
     @property
     def depth(self) -> int:
@@ -190,7 +192,7 @@ class Stage:
         config = self._folder / 'cells' / f'{cell.label}.yaml'
         config.write_text(render(
             cell.point, self._accelerator.server.grpc_endpoint,
-            pipelining_depth=int(cell.arm is Arm.PIPELINED)), encoding='utf-8')
+            lead_ns=None if cell.arm is Arm.PLAIN else UNDER_WAY_NS), encoding='utf-8')
         return governors.start('governor', [
             sys.executable, '-m', 'vig_governor.node', '--ros-args', '-r', '__node:=governor',
             '-p', f'config:={config.resolve()}', '-p', 'autostart:=true',

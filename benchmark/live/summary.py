@@ -18,7 +18,7 @@ Cell = Mapping[str, Any]
 DIRECT = ('direct, depth 1', 'direct, depth 8')
 NEWEST = 'newest only'
 GOVERNOR = 'governor'
-PIPELINED = 'governor, pipelined'
+PLAIN = 'governor, no lead'
 BETTER_THAN_DIRECT = 20.0
 BETTER_THAN_NEWEST = 10.0
 OVERLOADED = (1100, 1500)
@@ -70,7 +70,7 @@ class Summary:
     def arms(self, point: str) -> list[str]:
         """Arms that were played at a point: direct ones first, the governor last."""
         played = {cell['arm'] for cell in self._cells if cell['point'] == point}
-        return [arm for arm in (*DIRECT, NEWEST, GOVERNOR, PIPELINED) if arm in played]
+        return [arm for arm in (*DIRECT, NEWEST, GOVERNOR, PLAIN) if arm in played]
 
     def cells(self, point: str, arm: str) -> list[Cell]:
         """Give the cells that have figures."""

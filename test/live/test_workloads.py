@@ -70,7 +70,7 @@ def test_frames_for_calibration_carry_their_cost():
 def test_every_point_becomes_a_configuration_that_the_governor_accepts(points, tmp_path):
     for point in points.values():
         file = tmp_path / 'vig.yaml'
-        file.write_text(render(point, '127.0.0.1:1', pipelining_depth=0))
+        file.write_text(render(point, '127.0.0.1:1', lead_ns=4_000_000))
         config = load_config(file, require_profiles=True)
         assert [binding.name for binding in config.streams] == [
             stream.name for stream in point.streams]

@@ -76,8 +76,10 @@ class Backend(Block):
     pipelining_depth: int = Field(
         default=0, ge=0, le=16, description='extra credits for each slot; default 0')
     pipelining_lead_ms: Annotated[float, Field(ge=0, le=10_000)] | None = Field(
-        default=None, description='an extra credit is used only when its slot is expected to run '
-                                  'dry within this; without it at any time')
+        default=None, description='time of an execution that is spent under way, to the server '
+                                  'and back: an extra credit is used when what its slot has taken '
+                                  'ends within it, and the plan does not count it as taking the '
+                                  'slot; without it an extra credit is used at any time')
     no_corun: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(
         default_factory=list, description='pairs of models that never run together')
     interference: list[Interference] = Field(
