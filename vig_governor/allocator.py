@@ -3,7 +3,7 @@ Keep freed memory in the process, so that a frame does not fault its pages in an
 
 glibc may map every block of frame size afresh and unmap it when it is freed: then the middleware's
 copy of a 900 KB frame and the message's cost 644 page faults, and on a virtual machine these were
-2.6 of the 3.2 ms of processor time that it took to receive the frame (adr/0009).
+2.6 of the 3.2 ms of processor time that it took to receive the frame (adr/0014).
 """
 
 import ctypes
