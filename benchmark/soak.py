@@ -1,5 +1,5 @@
 """
-Half an hour in a hard life: does anything grow?
+See in half an hour of a hard life whether anything grows.
 
 A real server with three models on one slot that is offered 90 % of what it can do, and 150 % for
 ten seconds of every minute; every fifth minute the server is restarted, by turns with a farewell

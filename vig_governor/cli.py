@@ -29,6 +29,7 @@ MODULES: dict[str, tuple[str, str]] = {
     'replay': ('vig_governor.replay', 'play a recorded trace through the core again, or what if'),
     'report': ('vig_governor.report_page', 'a recorded trace as a page to read'),
     'timeline': ('vig_governor.timeline', 'draw a recorded trace'),
+    'top': ('vig_governor.top', 'watch a running governor in the terminal'),
     'trace': ('vig_governor.trace_show', 'look into a recorded trace'),
 }
 """

@@ -50,9 +50,7 @@ CHECKS = (
 
 
 def examine(context: Context) -> list[tuple[Check, Finding]]:
-    """
-    Make every check; of each either what is wrong or the one line that says that nothing is.
-    """
+    """Make every check; give of each what is wrong, or the one line that says that nothing is."""
     found = []
     for check in CHECKS:
         findings = list(check.look(context))

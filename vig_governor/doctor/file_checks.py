@@ -15,7 +15,7 @@ _ELSEWHERE = ('stored but not enforced', 'has no measured runtimes')
 
 
 def check_file(context: Context) -> Iterable[Finding]:
-    """What the file's reader noticed; a file that cannot be read never comes this far."""
+    """Tell what the file's reader noticed; a file that cannot be read never comes this far."""
     notices = [notice for notice in context.config.notices
                if not any(words in notice for words in _ELSEWHERE)]
     for notice in notices:

@@ -135,7 +135,7 @@ def check_supply(context: Context) -> Iterable[Finding]:
 
 
 def check_unenforced(context: Context) -> Iterable[Finding]:
-    """What the contract says and nobody enforces."""
+    """Name what the contract says and nobody enforces."""
     fields = []
     for name, block in context.config.file.models.items():
         extension = block.contract.extension
