@@ -7,7 +7,7 @@ import pytest
 os.environ.setdefault('VIG_FAULTS_PATIENCE', '4')
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def world(tmp_path_factory):
     """Give a real server and a node that each case starts or takes over."""
     from triton_fixture import require_triton

@@ -29,6 +29,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 import rclpy
+from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.time import Time
 from std_msgs.msg import Header
@@ -129,8 +130,27 @@ def publish(options: argparse.Namespace, source: ReadAhead,
     node = rclpy.create_node(options.name)
     outlet: Outlet = ImageOutlet(node, options.topic) if not options.lend else LendingOutlet(
         node, options.topic, options.lend, (options.height, options.width, 3), options.statuses)
-    print('ready', flush=True)
-    start_ns = int(sys.stdin.readline()) if options.wait else time.monotonic_ns()
+    log: list[tuple[int, int, int]] = []
+    try:
+        print('ready', flush=True)
+        start_ns = _first_capture_ns() if options.wait else time.monotonic_ns()
+        if start_ns is not None:
+            log = _play(options, source, stop, node, outlet, start_ns)
+    finally:
+        counts = outlet.close()
+        node.destroy_node()
+        rclpy.shutdown()
+    return log, counts
+
+
+def _first_capture_ns() -> int | None:
+    """Read when to begin; ``None`` if whoever would say so has gone."""
+    line = sys.stdin.readline()
+    return int(line) if line.strip() else None
+
+
+def _play(options: argparse.Namespace, source: ReadAhead, stop: threading.Event | StopSignal,
+          node: Node, outlet: Outlet, start_ns: int) -> list[tuple[int, int, int]]:
     captures = timetable(start_ns=start_ns, rate_hz=options.rate, seed=options.seed,
                          jitter_ms=options.jitter_ms, transport_ms=options.transport_ms)
     in_time = takewhile(
@@ -149,10 +169,7 @@ def publish(options: argparse.Namespace, source: ReadAhead,
             break
         send()
         log.append((stamp_ns, node.get_clock().now().nanoseconds, number))
-    counts = outlet.close()
-    node.destroy_node()
-    rclpy.shutdown()
-    return log, counts
+    return log
 
 
 def _sleep_until(instant_ns: int, stop: threading.Event | StopSignal) -> bool:
