@@ -14,8 +14,8 @@ from vig_core.actions import OverloadState
 from vig_core.contract import Criticality
 from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, DispatchRefused, Event,
-                             ExecutionsProvenOver, RequestArrived, Stamp)
-from vig_core.model import Model
+                             ExecutionInherited, ExecutionsProvenOver, RequestArrived, Stamp)
+from vig_core.model import Model, Variant
 from vig_core.request import Reason, Request, State
 
 REFUSED_CLASSES: Mapping[OverloadState, frozenset[Criticality]] = {
@@ -48,6 +48,24 @@ def check_arrival(event: RequestArrived, *, now_ns: int, last_id: int,
         raise RefusedEvent(f'request {event.request_id} has {event.payload_bytes} bytes')
     if model_of_stream not in (None, event.model):
         raise RefusedEvent(f'stream {event.stream!r} belongs to model {model_of_stream!r}')
+
+
+def inherited_variant(event: ExecutionInherited, *, last_id: int, models: Mapping[str, Model],
+                      requests: Mapping[int, Request]) -> Variant:
+    """
+    Find the variant of an execution from before.
+
+    :raises RefusedEvent: the request is known already, came after arrivals, or is of no model.
+    """
+    model = models.get(event.model)
+    if model is None:
+        raise RefusedEvent(f'{event.model!r} is no model of this system')
+    if event.request_id in requests or event.request_id <= last_id:
+        raise RefusedEvent(f'request id {event.request_id} is taken')
+    for variant in model.variants:
+        if variant.backend_model == event.backend_model:
+            return variant
+    raise RefusedEvent(f'{event.backend_model!r} is no variant of {event.model!r}')
 
 
 def check_report(event: Event, requests: Mapping[int, Request]) -> None:

@@ -93,6 +93,21 @@ class ExecutionsProvenOver:
 
 
 @value
+class ExecutionInherited:
+    """
+    The server may still compute what was sent before this scheduler began.
+
+    It holds a slot until its end is proven, like one whose client gave up; its client was told.
+
+    :ivar request_id: unique like those of arrivals, which must be greater.
+    """
+
+    request_id: int
+    model: str
+    backend_model: str
+
+
+@value
 class ProfileDoubted:
     """The profile of a backend model was measured on something else than what runs now."""
 
@@ -125,4 +140,5 @@ class Woke:
 
 
 Event = (RequestArrived | BackendCompleted | BackendFailed | DispatchRefused | CancelRequested
-         | ExecutionsProvenOver | ProfileDoubted | TimeJumped | DrainStarted | DrainExpired | Woke)
+         | ExecutionsProvenOver | ExecutionInherited | ProfileDoubted | TimeJumped | DrainStarted
+         | DrainExpired | Woke)

@@ -94,6 +94,11 @@ class Roster:
             request.request_id, request.model.name, choice.variant.variant_id,
             choice.variant.backend_model, choice.planned_ns))
 
+    def inherit(self, request: Request) -> None:
+        """Hold a slot for what was sent by somebody else, and may still run."""
+        self.requests[request.request_id] = request
+        self.slots.hold(request, now_ns=self.now_ns)
+
     def backend_ns(self, request: Request) -> int:
         """Time since a request was dispatched."""
         assert request.dispatched_at_ns is not None

@@ -17,12 +17,13 @@ from typing import Any
 
 from vig_core import freshness, order
 from vig_core.actions import Action, Defer
-from vig_core.admission import check_arrival, check_report, refusal
+from vig_core.admission import check_arrival, check_report, inherited_variant, refusal
 from vig_core.errors import RefusedEvent
 from vig_core.estimate import HORIZON_NS, RuntimeBook
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
-                             DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
-                             ProfileDoubted, RequestArrived, Stamp, TimeJumped, Woke)
+                             DrainExpired, DrainStarted, Event, ExecutionInherited,
+                             ExecutionsProvenOver, ProfileDoubted, RequestArrived, Stamp,
+                             TimeJumped, Woke)
 from vig_core.guards import Guards
 from vig_core.ledger import Ledger
 from vig_core.model import System
@@ -117,6 +118,9 @@ class Scheduler:
                           model_of_stream=self._ledger.model_of(event.stream))
         else:
             check_report(event, self._roster.requests)
+            if isinstance(event, ExecutionInherited):
+                inherited_variant(event, last_id=self._last_id, models=self._system.models,
+                                  requests=self._roster.requests)
             if (isinstance(event, ProfileDoubted)
                     and not self._runtimes.knows(event.backend_model)):
                 raise RefusedEvent(f'{event.backend_model!r} is the model of no variant')
@@ -232,6 +236,17 @@ class Scheduler:
         for request_id in event.request_ids:
             self._roster.release(self._roster.requests[request_id], Trigger.PROVEN_OVER)
 
+    def _on_inherited(self, event: ExecutionInherited) -> None:
+        variant = inherited_variant(event, last_id=self._last_id, models=self._system.models,
+                                    requests=self._roster.requests)
+        self._last_id = event.request_id
+        now_ns = self._roster.now_ns
+        self._roster.inherit(Request(
+            event.request_id, self._system.models[event.model], stream='', key='',
+            generation_ns=now_ns, arrived_at_ns=now_ns, sequence=0, payload_bytes=0,
+            deadline_at_ns=now_ns, state=State.ABANDONED, variant=variant,
+            dispatched_at_ns=now_ns))
+
     def _on_doubted(self, event: ProfileDoubted) -> None:
         self._runtimes.doubt(event.backend_model, self._roster.now_ns)
 
@@ -316,6 +331,7 @@ _HANDLERS: dict[type, Callable[[Scheduler, Any], None]] = {
     DispatchRefused: Scheduler._on_dispatch_refused,
     CancelRequested: Scheduler._on_cancelled,
     ExecutionsProvenOver: Scheduler._on_proven_over,
+    ExecutionInherited: Scheduler._on_inherited,
     ProfileDoubted: Scheduler._on_doubted,
     TimeJumped: Scheduler._on_time_jumped,
     DrainStarted: Scheduler._on_drain_started,

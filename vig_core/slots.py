@@ -183,6 +183,20 @@ class SlotTable:
         self._recount()
         return claim
 
+    def hold(self, request: Request, *, now_ns: int) -> None:
+        """
+        Keep a slot for an execution from before, whose end is not proven.
+
+        Nobody knows on which slot it runs; where none is open, it joins one that is held.
+        """
+        self._now_ns = now_ns
+        slot = max(self._best(now_ns), 0)
+        claim = Claim(request, slot, now_ns, now_ns, 0, 0, 0, is_quarantined=True)
+        self._quarantined += 1
+        self._claims[slot].append(claim)
+        self._by_request[request.request_id] = claim
+        self._recount()
+
     def _meet(self, claim: Claim, backend_model: str) -> None:
         running = set()
         for other in self._by_request.values():

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from vig_core.actions import Action, Dispatch, ReleaseInput, ReportOverload, Terminate
 from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
-                             DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
-                             RequestArrived, Woke)
+                             DrainExpired, DrainStarted, Event, ExecutionInherited,
+                             ExecutionsProvenOver, RequestArrived, Woke)
 from vig_core.request import Reason
 from vig_core.units import NS_PER_MS, NS_PER_S
 
@@ -92,7 +92,13 @@ class Actor:
             if self._is_accepting:
                 self._inbox.put((event, payload, posted_at_ns))
                 return
-        self._held.release_if_over(event)
+        self._held.heard_late(event)
+
+    def inherit(self, before: 'Actor') -> None:
+        """Hold a slot for each execution that ``before``, stopped, has not seen end."""
+        for request_id, sent in before._held.leave(self.post):
+            self._held.adopt(request_id, sent)
+            self.post(ExecutionInherited(request_id, *sent))
 
     def prove_over(self, request_ids: tuple[int, ...], detail: str) -> None:
         """Say that these executions are over, from any thread; see ``watch.Holder``."""
@@ -295,7 +301,8 @@ class Actor:
                     self.post(DispatchRefused(action.request_id, Reason.BACKEND_FAILED,
                                               'the request was already ended'))
                     return
-                self._held.note_sent(action.request_id)
+                self._held.note_sent(action.request_id,
+                                     (action.model, action.backend_model))
                 self._sending.submit(action, payload)
             self._sink.on_decided(action, payload)
 

@@ -181,13 +181,21 @@ def _server_findings(state: ServerState) -> Iterable[Finding]:
 
 def governor_entry(prefix: str, lifecycle_state: str, last_failure: str, clock_warning: str,
                    snapshot: SystemSnapshot | None, overload_detail: str,
-                   values: Mapping[str, Any]) -> DiagnosticStatus:
-    """Make the entry of the node itself."""
+                   values: Mapping[str, Any],
+                   doubts: Mapping[str, str] | None = None) -> DiagnosticStatus:
+    """
+    Make the entry of the node itself.
+
+    :param doubts: backend models whose profile was measured on something else, and on what.
+    """
     findings: list[Finding] = []
     if last_failure:
         findings.append((ERROR, last_failure))
     if clock_warning:
         findings.append((WARN, clock_warning))
+    findings += [(WARN, f'the profile of {name} was measured on something else ({detail}); '
+                        'measure again with vig calibrate')
+                 for name, detail in (doubts or {}).items()]
     if snapshot is not None and snapshot.overload is not OverloadState.NORMAL:
         findings.append((WARN, f'overload state {snapshot.overload.value}: {overload_detail}'))
     return entry(f'{prefix}: governor', prefix, findings, lifecycle_state, values)

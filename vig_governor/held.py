@@ -1,11 +1,16 @@
 """Which requests have been sent, and which ended for their client before anybody saw them end."""
 
 from collections.abc import Callable
+import threading
 
 from vig_core.events import (BackendCompleted, BackendFailed, DispatchRefused, Event,
                              ExecutionsProvenOver)
 
 from vig_governor.ports import Sending
+
+Sent = tuple[str, str]
+"""The model of a request and the backend model that it was sent to."""
+UNKNOWN: Sent = ('', '')
 
 
 class HeldInputs:
@@ -19,20 +24,43 @@ class HeldInputs:
     def __init__(self, sending: Sending, on_unproven: Callable[[], object]) -> None:
         self._sending = sending
         self._on_unproven = on_unproven
-        self._sent: set[int] = set()
-        self._unproven: set[int] = set()
+        self._sent: dict[int, Sent] = {}
+        self._unproven: dict[int, Sent] = {}
+        self._lock = threading.Lock()
+        self._heir: Callable[[Event], object] | None = None
 
     def __len__(self) -> int:
         """Count the ended requests that the server may still be computing."""
         return len(self._unproven)
 
-    def note_sent(self, request_id: int) -> None:
+    def note_sent(self, request_id: int, sent: Sent) -> None:
         """Book a dispatch."""
-        self._sent.add(request_id)
+        self._sent[request_id] = sent
+
+    def adopt(self, request_id: int, sent: Sent) -> None:
+        """Keep what an actor before this one has left."""
+        self._sent[request_id] = sent
+        self.hold(request_id)
+
+    def leave(self, heir: Callable[[Event], object]) -> list[tuple[int, Sent]]:
+        """Give up all that is held, in order; ``heir`` gets what is heard of it later."""
+        with self._lock:
+            self._heir = heir
+            left, self._unproven = sorted(self._unproven.items()), {}
+        return left
+
+    def heard_late(self, event: Event) -> None:
+        """Take what was heard after the actor ended."""
+        with self._lock:
+            heir = self._heir
+            if heir is None:
+                self.release_if_over(event)
+        if heir is not None:
+            heir(event)
 
     def hold(self, request_id: int) -> None:
         """Keep the memory of a request whose client was told: its execution may go on."""
-        self._unproven.add(request_id)
+        self._unproven[request_id] = self._sent.get(request_id, UNKNOWN)
         self._on_unproven()
 
     def hold_if_sent(self, request_id: int) -> bool:
@@ -48,8 +76,8 @@ class HeldInputs:
 
     def release(self, request_id: int) -> None:
         """Give the memory back: nobody reads it any more."""
-        self._sent.discard(request_id)
-        self._unproven.discard(request_id)
+        self._sent.pop(request_id, None)
+        self._unproven.pop(request_id, None)
         self._sending.release(request_id)
 
     def release_if_over(self, event: Event) -> None:

@@ -75,6 +75,7 @@ class GovernorNode(LifecycleNode):
         self._governed: Governed | None = None
         self._session: Session | None = None
         self._last_actor: Actor | None = None
+        self._last_governed: Governed | None = None
         self._made_for_life = ExitStack()
         self._made_by_configure = ExitStack()
         self._made_by_activate = ExitStack()
@@ -149,7 +150,9 @@ class GovernorNode(LifecycleNode):
                 logs_decisions=parameter(self, 'log_decisions'),
                 record=parameter(self, 'record'),
                 record_max_bytes=parameter(self, 'record_max_mb') * BYTES_PER_MB,
-                metrics=self._reports.metrics)
+                metrics=self._reports.metrics,
+                before=self._last_actor if self._last_governed is governed else None)
+            self._take_over(session, governed)
             made.callback(session.close)
             made.callback(self._flush)
             made.callback(session.drain)
@@ -161,7 +164,6 @@ class GovernorNode(LifecycleNode):
             made.callback(handle.unregister)
             self._session = session
             self._made_by_activate = made.pop_all()
-        self._warn_of_unproven(session)
         self.get_logger().info(f'active with {len(governed.config.streams)} streams')
 
     @transition('deactivate')
@@ -234,16 +236,16 @@ class GovernorNode(LifecycleNode):
     def _autostart(self) -> None:
         """Configure and activate once; again only while no server answers."""
         self._autostart_timer.cancel()
-        success = TransitionCallbackReturn.SUCCESS
-        if self._governed is None and self.trigger_configure() != success:
+        if self._governed is None and self.trigger_configure() != TransitionCallbackReturn.SUCCESS:
             if isinstance(self.last_error, BackendUnavailable):
                 self._autostart_timer.reset()
             return
         self.trigger_activate()
 
-    def _warn_of_unproven(self, session: Session) -> None:
-        """Say that the server may still work for the session before: the new one cannot know."""
-        before, self._last_actor = self._last_actor, session.actor
+    def _take_over(self, session: Session, governed: Governed) -> None:
+        """Warn of what another configuration left behind: this one cannot know of its end."""
+        before = self._last_actor
+        self._last_actor, self._last_governed = session.actor, governed
         if before is not None and before.unproven_executions:
             self.get_logger().warning(
                 f'{before.unproven_executions} inferences of the last activation have not been '

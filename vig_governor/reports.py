@@ -108,7 +108,8 @@ class Reports:
             {**({'config': governed.config.source, 'config_sha256': governed.config.digest}
                 if governed else {}), **(session.figures() if session else {}),
              **({'deliberate_idle_ms': round(snapshot.deliberate_idle_ns / NS_PER_MS, 1)}
-                if snapshot else {})})]
+                if snapshot else {})},
+            session.authority.doubts if session else {})]
         if governed is not None:
             entries.append(diagnostics.backend_entry(
                 prefix, governed.config.backend.endpoint, governed.assembly.server, snapshot,

@@ -58,6 +58,8 @@ class Session:
         earlier session means nothing to this one.
     :param record: path of the trace to write, or empty.
     :param record_max_bytes: what the trace may take on the disk.
+    :param before: the actor of an earlier session with the same server: what it has not seen end
+        holds its slots here too.
     :param metrics: where to count for Prometheus, if that is asked for.
     :raises TraceError: the trace cannot be written.
     """
@@ -66,7 +68,7 @@ class Session:
                  numbers: 'itertools.count[int]', on_overload: Callable[[], object],
                  logs_decisions: bool, record: str = '',
                  record_max_bytes: int = DEFAULT_MAX_BYTES,
-                 metrics: Metrics | None = None) -> None:
+                 metrics: Metrics | None = None, before: Actor | None = None) -> None:
         config, assembly = governed.config, governed.assembly
         self._drain_deadline_s = config.backend.drain_deadline_ns / NS_PER_S
         self._clock = clock
@@ -89,6 +91,12 @@ class Session:
             sink = metrics.watch(sink)
         self.actor = Actor(scheduler, clock=clock, sending=self.dispatcher, sink=sink,
                            on_unproven=governed.watch.poke)
+        if before is not None:
+            self.actor.inherit(before)
+            if self.actor.unproven_executions:
+                _log.warning('%d executions of the last activation have not been seen to end; '
+                             'their slots are held until they are',
+                             self.actor.unproven_executions)
         governed.watch.attach(self.actor)
         if metrics is not None:
             self.actor.decision_ns = metrics.timings()

@@ -23,7 +23,8 @@ _KNOWN: dict[str, type[Any]] = {
         contract.MissBudget, model.Model, model.QualitySource, model.RuntimeProfile,
         model.System, model.Variant, request.Reason, events.Stamp, events.RequestArrived,
         events.BackendCompleted, events.BackendFailed, events.DispatchRefused,
-        events.CancelRequested, events.ExecutionsProvenOver, events.ProfileDoubted,
+        events.CancelRequested, events.ExecutionsProvenOver,
+        events.ExecutionInherited, events.ProfileDoubted,
         events.TimeJumped,
         events.DrainStarted, events.DrainExpired, events.Woke)}
 

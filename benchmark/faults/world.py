@@ -326,12 +326,18 @@ class World:
 
     # ---- frames ----
 
-    def publish(self, stream: str, count: int = 1, **shape: int) -> list[int]:
-        """Publish frames at once; give their stamps. ``shape`` goes to ``image``."""
+    def publish(self, stream: str, count: int = 1, *, ahead_ns: int = 0,
+                **shape: int) -> list[int]:
+        """
+        Publish frames at once; give their stamps. ``shape`` goes to ``image``.
+
+        :param ahead_ns: of the clock that stamps them, against that of this computer.
+        """
         stamps = []
         for _ in range(count):
             stamp_ns = max(time.time_ns(), self._last_stamp_ns + 1)
             self._last_stamp_ns = stamp_ns
+            stamp_ns += ahead_ns
             self.published[stream].append(stamp_ns)
             self._cameras[stream].publish(image(stamp_ns, **shape))
             stamps.append(stamp_ns)

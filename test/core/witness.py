@@ -2,7 +2,7 @@
 
 from vig_core.actions import Defer, Dispatch, ReleaseInput, Terminate
 from vig_core.contract import QueuePolicy
-from vig_core.events import RequestArrived, Woke
+from vig_core.events import ExecutionInherited, RequestArrived, Woke
 from vig_core.scheduler import Scheduler
 
 
@@ -28,6 +28,7 @@ class Witness:
         self.dispatched = {}
         self.ended = {}
         self.occupied = set()
+        self.inherited = {}
         self.vetoed = set()
         self.patient = set()
         self.log = []
@@ -38,6 +39,9 @@ class Witness:
         self.now_ns = now_ns
         if isinstance(event, RequestArrived):
             self.arrivals[event.request_id] = event
+        elif isinstance(event, ExecutionInherited):
+            self.inherited[event.request_id] = event.model
+            self.occupied.add(event.request_id)
         over = getattr(event, 'request_id', None)
         if type(event).__name__ in ('BackendCompleted', 'DispatchRefused') or (
                 type(event).__name__ == 'BackendFailed' and event.is_over):
@@ -83,7 +87,8 @@ class Witness:
             self.ended[request_id] = (self.now_ns, action)
             assert action.holds_input == (request_id in self.occupied)
         elif isinstance(action, ReleaseInput):
-            assert action.request_id in self.ended, 'released before its client was told'
+            assert action.request_id in self.ended or action.request_id in self.inherited, (
+                'released before its client was told')
             self.occupied.discard(action.request_id)
         elif isinstance(action, Defer):
             assert action.request_id in self.waiting_ids, 'deferred but not waiting'
@@ -109,8 +114,10 @@ class Witness:
         assert set(scheduler.running_ids) == self.occupied
         assert scheduler.is_idle == (not waiting and not running)
         credits = self.system.slots * (1 + self.system.pipelining_depth)
-        assert len(self.occupied) <= credits, 'more executions than credits'
-        models = [self.arrivals[request_id].model for request_id in self.occupied]
+        assert len(self.occupied - self.inherited.keys()) <= credits, (
+            'more executions than credits')
+        models = [self.inherited.get(request_id) or self.arrivals[request_id].model
+                  for request_id in self.occupied]
         for pair in self.system.no_corun:
             names = sorted(pair)
             together = [models.count(name) for name in names]

@@ -19,6 +19,7 @@ A model with ``p50`` and ``p99`` has one variant, ``main``. Then, in order of ti
     at MS in      arrive ID MODEL [stream S] [key K] [captured MS] [bytes N] [stamp KIND]
                   complete ID | fail ID [unproven] | refuse ID REASON | cancel ID
                   jump | drain | expire | proven ID ... | doubt BACKEND_MODEL | wake
+                  inherit ID MODEL BACKEND_MODEL
     at MS refused (an event as above that must raise RefusedEvent)
     at MS out     dispatch ID [VARIANT] [planned MS] | release ID | overload STATE
                   terminate ID REASON [age MS] [wait MS] [deadline met] [input held]
@@ -35,8 +36,9 @@ from pathlib import Path
 from vig_core.contract import Contract, Criticality, MissBudget, Overflow, QueuePolicy
 from vig_core.errors import VigError
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
-                             DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
-                             ProfileDoubted, RequestArrived, Stamp, TimeJumped, Woke)
+                             DrainExpired, DrainStarted, Event, ExecutionInherited,
+                             ExecutionsProvenOver, ProfileDoubted, RequestArrived, Stamp,
+                             TimeJumped, Woke)
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 
@@ -251,6 +253,8 @@ def _plain_event(what: str, rest: list[str]) -> Event:
         return CancelRequested(int(rest[0]))
     if what == 'doubt':
         return ProfileDoubted(rest[0], 'measured elsewhere')
+    if what == 'inherit':
+        return ExecutionInherited(int(rest[0]), rest[1], rest[2])
     if what == 'proven':
         return ExecutionsProvenOver(tuple(map(int, rest)), 'the server is quiet')
     simple = {'jump': TimeJumped('time went back'), 'drain': DrainStarted(),

@@ -192,3 +192,11 @@ def test_a_server_that_hangs_holds_the_slot_and_says_not_ready(stage, triton):
     assert not results.messages
     camera.publish(image())
     results.wait_for(1)
+
+
+def test_a_profile_that_was_measured_on_something_else_is_a_warning(stage):
+    stage.one_camera()
+    stage.activate()
+    stage.node.session.authority.doubts = {'echo': 'artifact.digest: recorded ab, found cd'}
+    entry = stage.entry('governor', WARN, 'the profile of echo was measured on something else')
+    assert 'artifact.digest: recorded ab, found cd' in entry.message

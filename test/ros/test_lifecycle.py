@@ -125,6 +125,35 @@ def test_deactivation_cancels_with_a_status_what_does_not_end_in_time(stage, tri
     wait_until(lambda: ended.unproven_executions == 0, 5, 'the late answer is not booked')
 
 
+def test_what_an_activation_left_unproven_holds_its_slot_in_the_next(stage, triton):
+    """The server stands still over deactivate and activate; its late answer frees the slot."""
+    _, statuses = stage.one_camera(
+        backend_model='slow', runtime_ms=310, policy='fifo', capacity=4)
+    stage.activate()
+    camera = stage.camera(reliable=True)
+    triton.pause()
+    resume = threading.Timer(25, triton.resume)
+    resume.start()
+    try:
+        camera.publish(image())
+        wait_until(lambda: stage.node.session.publishing.dispatched['front'])
+        assert stage.change('deactivate')[0]
+        statuses.wait_for(1)
+        assert stage.change('activate')[0], stage.node.last_failure
+        camera.publish(image())
+        wait_until(lambda: stage.node.session.intakes['front'].received == 1)
+        snapshot = stage.node.session.snapshot()
+        assert (snapshot.slots_quarantined, snapshot.streams[0].waiting) == (1, 1)
+        assert not stage.node.session.publishing.dispatched['front']
+    finally:
+        resume.cancel()
+        triton.resume()
+    statuses.wait_for(2)
+    assert [status.reason for status in statuses.messages] == [
+        RequestStatus.CANCELLED, RequestStatus.COMPLETED]
+    assert stage.node.session.snapshot().slots_quarantined == 0
+
+
 def test_a_bug_in_a_transition_is_logged_and_the_node_can_be_configured_again(
         stage, monkeypatch):
     results, _ = stage.one_camera()

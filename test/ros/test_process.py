@@ -98,11 +98,14 @@ def test_a_second_signal_ends_at_once(stage, process, triton):
 def test_a_process_without_a_configuration_waits_and_ends_cleanly(stage, ros):
     started = subprocess.Popen([sys.executable, '-m', 'vig_governor.start'],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    status = Reader(stage.client, GovernorStatus, '/governor/status')
-    status.wait_for(1, 60)
-    assert status.messages[0].lifecycle_state == 'unconfigured'
-    started.send_signal(signal.SIGINT)
-    said, _ = started.communicate(timeout=10)
+    try:
+        status = Reader(stage.client, GovernorStatus, '/governor/status')
+        status.wait_for(1, 60)
+        assert status.messages[0].lifecycle_state == 'unconfigured'
+        started.send_signal(signal.SIGINT)
+        said, _ = started.communicate(timeout=10)
+    finally:
+        started.kill()
     assert started.returncode == 0 and 'Traceback' not in said, said
 
 
@@ -114,8 +117,11 @@ def test_a_signal_while_the_process_starts_leaves_no_traceback(ros, delay_s):
         started.wait(delay_s)
     except subprocess.TimeoutExpired:
         pass
-    started.send_signal(signal.SIGTERM if delay_s == 0.0 else signal.SIGINT)
-    said, _ = started.communicate(timeout=30)
+    try:
+        started.send_signal(signal.SIGTERM if delay_s == 0.0 else signal.SIGINT)
+        said, _ = started.communicate(timeout=30)
+    finally:
+        started.kill()
     assert 'Traceback' not in said, said
 
 

@@ -10,8 +10,8 @@ import pytest
 from vig_core.actions import Dispatch, ReleaseInput, Terminate
 from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
-                             DrainExpired, DrainStarted, ExecutionsProvenOver, RequestArrived,
-                             Woke)
+                             DrainExpired, DrainStarted, ExecutionInherited,
+                             ExecutionsProvenOver, RequestArrived, Woke)
 from vig_core.request import Reason
 from vig_core.units import NS_PER_MS
 from vig_governor.actor import Actor, ActorStopped
@@ -294,6 +294,26 @@ def test_an_answer_after_the_end_frees_its_memory_and_an_unproven_one_does_not(s
     stage.actor.post(BackendFailed(7, 'connection lost', is_over=False))
     stage.actor.post(BackendCompleted(8), ())
     assert stage.neighbour.released == [8]
+
+
+def test_an_actor_inherits_what_the_one_before_it_has_not_seen_end(stage):
+    stage.arrive(1, 2)
+    wait_until(lambda: stage.neighbour.sent)
+    stage.actor.stop()
+    heir = Actor(stage.scheduler, clock=MonotonicClock(), sending=stage.neighbour,
+                 sink=stage.neighbour)
+    heir.inherit(stage.actor)
+    assert (stage.actor.unproven_executions, heir.unproven_executions) == (0, 1)
+    stage.scheduler.reactions[BackendCompleted] = lambda event, now: (ReleaseInput(1),)
+    heir.start()
+    try:
+        stage.actor.post(BackendCompleted(1), ('late',))
+        wait_until(lambda: stage.neighbour.released == [1])
+        assert heir.unproven_executions == 0
+        assert [type(event) for event in stage.scheduler.events][-2:] == [
+            ExecutionInherited, BackendCompleted]
+    finally:
+        heir.stop()
 
 
 def test_a_question_to_a_stopped_actor_is_refused(stage):
