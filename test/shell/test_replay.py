@@ -289,15 +289,27 @@ def test_foreign_tools_find_topics_schemas_and_log_times(trace):
     assert [at for at, _ in ends] == sorted(at for at, _ in ends)
 
 
-def test_a_state_that_would_run_code_is_refused(trace, capsys):
-    class Hostile:
-        def __reduce__(self):
-            return print, ('it ran',)
+class Hostile:
+    """Something that runs code when it is read."""
+
+    def __init__(self, *call):
+        """Say what is called with what."""
+        self.call = call
+
+    def __reduce__(self):
+        """Let pickle call it."""
+        return self.call[0], self.call[1:]
+
+
+@pytest.mark.parametrize('state, words', [
+    (Hostile(print, 'it ran'), 'names builtins.print, which is no part of a scheduler'),
+    (Hostile(getattr, 'text', 'format'), 'asks a str for format, which is no part')])
+def test_a_state_that_would_run_code_is_refused(trace, state, words, capsys):
     content = read_file(trace)
     file = TraceFile(trace, head={**content.head, 'begin_ns': '5'}, system=content.system,
-                     state=pickle.dumps(Hostile()), wall_minus_steady_ns=0)
+                     state=pickle.dumps(state), wall_minus_steady_ns=0)
     file.close(content.end)
     assert main(['replay', str(trace)]) == 1
     captured = capsys.readouterr()
-    assert 'names builtins.print, which is no part of a scheduler' in captured.err
+    assert words in captured.err
     assert 'it ran' not in captured.out
