@@ -6,6 +6,7 @@ what may be in it, so that a trace from elsewhere cannot run code. Knows nothing
 """
 
 import copyreg
+from enum import EnumMeta
 import io
 import pickle
 from types import MappingProxyType
@@ -27,16 +28,17 @@ def read_only(mapping: dict[Any, Any]) -> 'MappingProxyType[Any, Any]':
     return MappingProxyType(mapping)
 
 
-def method_of(part: Any, name: str) -> Any:
+def member_of(enumeration: Any, name: str) -> Any:
     """
-    Give a method of a part of the core; what pickle makes of one that a part remembers.
+    Give a member of an enumeration of the core; some versions of Python ask ``getattr`` for it.
 
-    :raises NotACheckpoint: it is a part of something else.
+    :raises NotACheckpoint: it is something else that is asked for.
     """
-    if type(part).__module__.split('.')[0] != 'vig_core' or name.startswith('__'):
-        raise NotACheckpoint(f'the state at its begin asks a {type(part).__name__} for {name}, '
-                             'which is no part of a scheduler')
-    return getattr(part, name)
+    if (isinstance(enumeration, EnumMeta) and enumeration.__module__.startswith('vig_core.')
+            and name in enumeration.__members__):
+        return enumeration[name]
+    raise NotACheckpoint(f'the state at its begin asks {enumeration!r} for {name}, which is no '
+                         'part of a scheduler')
 
 
 def dump(scheduler: Scheduler) -> bytes:
@@ -72,7 +74,7 @@ class _Reader(pickle.Unpickler):
         if (module, name) == (__name__, 'read_only'):
             return read_only
         if (module, name) == ('builtins', 'getattr'):
-            return method_of
+            return member_of
         if (module, name) in _PLAIN:
             return super().find_class(module, name)
         if module.startswith('vig_core.') and '.' not in name:

@@ -303,7 +303,7 @@ class Hostile:
 
 @pytest.mark.parametrize('state, words', [
     (Hostile(print, 'it ran'), 'names builtins.print, which is no part of a scheduler'),
-    (Hostile(getattr, 'text', 'format'), 'asks a str for format, which is no part')])
+    (Hostile(getattr, 'text', 'format'), "asks 'text' for format, which is no part")])
 def test_a_state_that_would_run_code_is_refused(trace, state, words, capsys):
     content = read_file(trace)
     file = TraceFile(trace, head={**content.head, 'begin_ns': '5'}, system=content.system,
