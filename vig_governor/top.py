@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 import rclpy
+from rclpy.exceptions import InvalidTopicNameException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import qos_profile_system_default, QoSProfile, ReliabilityPolicy
@@ -190,7 +191,10 @@ class _Listener:
 @contextmanager
 def _listener(topic: str) -> Iterator[_Listener]:
     """Join the graph for as long as somebody looks."""
-    rclpy.init(args=[])
+    try:
+        rclpy.init(args=[])
+    except RuntimeError as error:
+        raise VigError(f'ROS cannot be used: {" ".join(str(error).split())}') from None
     executor = SingleThreadedExecutor()
     node = rclpy.create_node('vig_top', start_parameter_services=False)
     try:
@@ -198,6 +202,9 @@ def _listener(topic: str) -> Iterator[_Listener]:
         yield _Listener(node, executor, topic)
     except ExternalShutdownException:
         pass
+    except InvalidTopicNameException:
+        raise VigError(f'{topic} is no name of a topic: --node wants the full name of a node, '
+                       'such as /robot/governor') from None
     finally:
         node.destroy_node()
         executor.shutdown()

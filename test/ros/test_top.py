@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from rich.console import Console
 from stage import image
 
@@ -13,10 +15,11 @@ from vig.msg import GovernorStatus, StreamStatus
 from vig_governor.top import as_json, picture
 
 
-def run(*arguments):
+def run(*arguments, **environment):
     """Run the command in a process of its own, in this test's ROS domain."""
     return subprocess.run([sys.executable, '-m', 'vig_governor.cli', 'top', *arguments],
-                          capture_output=True, text=True, timeout=60, env=os.environ)
+                          capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **environment})
 
 
 def drawn(*statuses, seconds=1.0):
@@ -59,6 +62,21 @@ def test_a_node_that_is_not_there_is_named(stage):
     done = run('--once', '--node', '/nobody')
     assert done.returncode == 1
     assert '/nobody/status: no status in 5 s' in done.stderr
+    assert 'Traceback' not in done.stderr
+
+
+@pytest.mark.parametrize('name', ['a b', ''])
+def test_a_name_that_no_node_can_have_is_said(ros, name):
+    done = run('--once', '--node', name)
+    assert done.returncode == 1
+    assert 'wants the full name of a node' in done.stderr
+    assert 'Traceback' not in done.stderr
+
+
+def test_an_environment_that_ros_refuses_is_said(ros):
+    done = run('--once', ROS_DOMAIN_ID='abc')
+    assert done.returncode == 1
+    assert done.stderr.startswith('ROS cannot be used: ') and 'ROS_DOMAIN_ID' in done.stderr
     assert 'Traceback' not in done.stderr
 
 
