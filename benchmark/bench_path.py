@@ -33,7 +33,6 @@ beside it. The exit code is 0 wherever the measurement itself succeeded, aim met
 """
 
 import argparse
-from collections.abc import Iterator
 import contextlib
 import json
 import os
@@ -44,7 +43,8 @@ from typing import Any
 
 from bench_share import measure_share, share_table, verdict
 
-from common import (conditions, config_text, isolate, MODEL, model_repository, ROOT, told)
+from common import (conditions, config_text, isolate, MODEL, model_repository, ROOT, ros_node,
+                    told)
 
 import numpy as np
 
@@ -169,7 +169,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     with (TritonServer(model_repository(folder, options.runtime_ms), grpc_port=options.grpc_port,
                        log=folder / 'triton.log') as server,
           Processes(folder, environment) as processes,
-          _ros() as (node, executor), contextlib.ExitStack() as made):
+          ros_node('bench_path') as (node, executor), contextlib.ExitStack() as made):
         config = folder / 'vig.yaml'
         config.write_text(config_text(server.grpc_endpoint, streams,
                                       runtime_ms=max(options.runtime_ms, 1.0)))
@@ -210,20 +210,6 @@ def _pair(camera: Camera, direct: Direct, pixels: np.ndarray,
     parts = direct.frame(pixels)
     time.sleep(pause_s)
     return governed, parts
-
-
-@contextlib.contextmanager
-def _ros() -> Iterator[tuple[Any, SingleThreadedExecutor]]:
-    rclpy.init(args=[])
-    node = rclpy.create_node('bench_path')
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        yield node, executor
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.shutdown()
 
 
 def main() -> int:

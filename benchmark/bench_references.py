@@ -21,7 +21,6 @@ noise* if the medians of its blocks overlap for every two sizes.
 """
 
 import argparse
-from collections.abc import Iterator
 import contextlib
 import json
 from pathlib import Path
@@ -31,7 +30,7 @@ import time
 from typing import Any
 
 from common import (conditions, config_text, isolate, median_of_blocks, MODEL, model_repository,
-                    ROOT, told)
+                    ROOT, ros_node, told)
 
 import numpy as np
 
@@ -39,8 +38,6 @@ from path_report import SIZES
 
 from probed_node import Point
 
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import qos_profile_sensor_data, QoSProfile
 
 from sensor_msgs.msg import Image
@@ -154,7 +151,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     with (TritonServer(model_repository(folder, options.runtime_ms), grpc_port=options.grpc_port,
                        log=folder / 'triton.log') as server,
           Processes(folder, environment) as processes,
-          _ros() as (node, executor), contextlib.ExitStack() as made):
+          ros_node('bench_references') as (node, executor), contextlib.ExitStack() as made):
         config = folder / 'vig_references.yaml'
         config.write_text(_config(server.grpc_endpoint, topics, options.runtime_ms))
         governor = processes.start('governor_references', [
@@ -187,20 +184,6 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         governor.reap(time.monotonic() + 15)
     log = json.loads(points.read_text())
     return {'sent': sent, 'frames': log['frames']}
-
-
-@contextlib.contextmanager
-def _ros() -> Iterator[tuple[Any, SingleThreadedExecutor]]:
-    rclpy.init(args=[])
-    node = rclpy.create_node('bench_references')
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        yield node, executor
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.shutdown()
 
 
 def _config(endpoint: str, topics: dict[tuple[str, str], str], runtime_ms: float) -> str:

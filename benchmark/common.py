@@ -1,6 +1,7 @@
 """What the benchmarks with a server share: the conditions, the configuration, the quantiles."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 import os
 from pathlib import Path
 import platform
@@ -92,3 +93,20 @@ def config_text(endpoint: str, streams: Sequence[tuple[str, str, str]], *,
             f'    model: {model}',
             '    input: {tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}']
     return '\n'.join(lines) + '\n'
+
+
+@contextmanager
+def ros_node(name: str) -> Iterator[tuple[Any, Any]]:
+    """Join the graph with a node; gives it and the executor that spins it."""
+    import rclpy
+    from rclpy.executors import SingleThreadedExecutor
+    rclpy.init(args=[])
+    node = rclpy.create_node(name)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        yield node, executor
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.shutdown()

@@ -103,11 +103,6 @@ class SlotTable:
         """Whether nothing can start until an end is proven."""
         return self._quarantined > 0 and all(map(_is_quarantined, self._claims))
 
-    def free_at_ns(self, now_ns: int) -> list[int]:
-        """Predict when each slot that is not quarantined runs dry, in slot order."""
-        return [self._dry_at_ns(claims, now_ns)
-                for claims in self._claims if not _is_quarantined(claims)]
-
     def next_free_ns(self, now_ns: int) -> list[int]:
         """Predict when each slot is free, conservatively, the one for the next dispatch first."""
         if len(self._claims) == 1:

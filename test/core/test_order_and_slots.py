@@ -59,16 +59,16 @@ def test_what_is_pipelined_begins_when_what_it_follows_has_ended():
     take(table, 0)
     second = take(table, 1)
     assert second.begins_at_ns == ms(20)
-    assert table.free_at_ns(ms(5)) == [ms(40)]
+    assert table.next_free_ns(ms(5)) == [ms(40)]
     table.end(0, now_ns=ms(12))
     assert second.begins_at_ns == ms(12)
-    assert table.free_at_ns(ms(12)) == [ms(32)]
+    assert table.next_free_ns(ms(12)) == [ms(32)]
 
 
 def test_an_overrun_is_free_now_at_the_earliest():
     table = SlotTable(1, 0)
     take(table, 0)
-    assert table.free_at_ns(ms(55)) == [ms(55)]
+    assert table.next_free_ns(ms(55)) == [ms(55)]
 
 
 def test_what_runs_may_end_at_any_moment_and_what_is_behind_it_takes_its_median():

@@ -1,6 +1,7 @@
 """Checks of the ROS side: topics, types, QoS, rates, stamps, and what DDS can carry."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 
 from vig_core.units import NS_PER_MS, NS_PER_S, text_ms
 
@@ -13,14 +14,23 @@ MIN_MESSAGES = 5
 LARGE_BYTES = 512 * 1024
 """Above it a message no longer fits into the default shared-memory segment of Fast DDS."""
 
+Look = Callable[[Context], Iterable[Finding]]
 _PROFILES = ('FASTDDS_DEFAULT_PROFILES_FILE', 'FASTRTPS_DEFAULT_PROFILES_FILE')
 
 
+def _needs_graph(look: Look) -> Look:
+    """Skip a check where ROS was not asked."""
+    @wraps(look)
+    def check(context: Context) -> Iterable[Finding]:
+        if context.graph is None:
+            return (skip(f'not checked: {context.why_no_graph}'),)
+        return look(context)
+    return check
+
+
+@_needs_graph
 def check_topics(context: Context) -> Iterable[Finding]:
     """Whether somebody publishes each stream's topic, with its type and a QoS that we can hear."""
-    if context.graph is None:
-        yield skip(f'not checked: {context.why_no_graph}')
-        return
     count = 0
     for binding, heard in _heard(context):
         at = f'streams.{binding.name}'
@@ -41,11 +51,9 @@ def check_topics(context: Context) -> Iterable[Finding]:
     yield ok(f'{count} of {len(context.config.streams)} topics have a publisher')
 
 
+@_needs_graph
 def check_rates(context: Context) -> Iterable[Finding]:
     """Whether frames come as often as the contract says."""
-    if context.graph is None:
-        yield skip(f'not checked: {context.why_no_graph}')
-        return
     count = 0
     for binding, heard in _heard(context):
         at = f'streams.{binding.name}'
@@ -67,11 +75,9 @@ def check_rates(context: Context) -> Iterable[Finding]:
     yield ok(f'{count} rates compared with period_ms')
 
 
+@_needs_graph
 def check_stamps(context: Context) -> Iterable[Finding]:
     """Whether capture times can be believed: zero, from the future, or too old on arrival."""
-    if context.graph is None:
-        yield skip(f'not checked: {context.why_no_graph}')
-        return
     count = 0
     for binding, heard in _heard(context):
         at = f'streams.{binding.name}'
