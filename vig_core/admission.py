@@ -13,8 +13,11 @@ from collections.abc import Mapping
 from vig_core.actions import OverloadState
 from vig_core.contract import Criticality
 from vig_core.errors import RefusedEvent
-from vig_core.events import (BackendCompleted, BackendFailed, DispatchRefused, Event,
-                             ExecutionInherited, ExecutionsProvenOver, RequestArrived, Stamp)
+from vig_core.estimate import RuntimeBook
+from vig_core.events import (BackendCompleted, BackendFailed, CyclesInherited, DispatchRefused,
+                             Event, ExecutionInherited, ExecutionsProvenOver, ProfileDoubted,
+                             RequestArrived, Stamp)
+from vig_core.ledger import Ledger, StreamLedger
 from vig_core.model import Model, Variant
 from vig_core.request import Reason, Request, State
 
@@ -30,12 +33,34 @@ REFUSED_CLASSES: Mapping[OverloadState, frozenset[Criticality]] = {
 _REASONS_OF_A_REFUSED_DISPATCH = frozenset({Reason.CAPACITY, Reason.BACKEND_FAILED})
 
 
-def check_arrival(event: RequestArrived, *, now_ns: int, last_id: int,
-                  models: Mapping[str, Model], model_of_stream: str | None) -> None:
+def check_event(event: Event, *, now_ns: int, last_id: int, models: Mapping[str, Model],
+                ledger: Ledger, requests: Mapping[int, Request], runtimes: RuntimeBook) -> None:
+    """
+    Refuse an event that contradicts the history; its instant is in order.
+
+    :param last_id: of the newest request.
+    :raises RefusedEvent: it does.
+    """
+    if isinstance(event, RequestArrived):
+        _check_arrival(event, now_ns=now_ns, last_id=last_id, models=models,
+                       account=ledger.find(event.stream))
+    elif isinstance(event, CyclesInherited):
+        _check_cycles(event, ledger.find(event.stream), now_ns)
+    elif isinstance(event, ExecutionInherited):
+        inherited_variant(event, last_id=last_id, models=models, requests=requests)
+    elif isinstance(event, ProfileDoubted):
+        if not runtimes.knows(event.backend_model):
+            raise RefusedEvent(f'{event.backend_model!r} is the model of no variant')
+    else:
+        _check_report(event, requests)
+
+
+def _check_arrival(event: RequestArrived, *, now_ns: int, last_id: int,
+                   models: Mapping[str, Model], account: StreamLedger | None) -> None:
     """
     Refuse an arrival that contradicts the history.
 
-    :param model_of_stream: the model that this stream's name already belongs to, if any.
+    :param account: of its stream, if that is known already.
     :raises RefusedEvent: it does.
     """
     if event.model not in models:
@@ -46,8 +71,8 @@ def check_arrival(event: RequestArrived, *, now_ns: int, last_id: int,
         raise RefusedEvent(f'request {event.request_id} is captured after it arrived')
     if event.payload_bytes < 0:
         raise RefusedEvent(f'request {event.request_id} has {event.payload_bytes} bytes')
-    if model_of_stream not in (None, event.model):
-        raise RefusedEvent(f'stream {event.stream!r} belongs to model {model_of_stream!r}')
+    if account is not None and account.model.name != event.model:
+        raise RefusedEvent(f'stream {event.stream!r} belongs to model {account.model.name!r}')
 
 
 def inherited_variant(event: ExecutionInherited, *, last_id: int, models: Mapping[str, Model],
@@ -68,7 +93,30 @@ def inherited_variant(event: ExecutionInherited, *, last_id: int, models: Mappin
     raise RefusedEvent(f'{event.backend_model!r} is no variant of {event.model!r}')
 
 
-def check_report(event: Event, requests: Mapping[int, Request]) -> None:
+def _check_cycles(event: CyclesInherited, account: StreamLedger | None, now_ns: int) -> None:
+    """
+    Refuse a window that the monitor of this stream cannot go on with.
+
+    :param account: of the stream; ``None`` where it is unknown.
+    :raises RefusedEvent: there is no such window, it is of another contract, or it is too late.
+    """
+    contract = None if account is None else account.model.contract
+    if account is None or contract is None or contract.miss_budget is None:
+        raise RefusedEvent(f'stream {event.stream!r} has no miss budget')
+    if event.contract_version != contract.contract_version:
+        raise RefusedEvent(f'stream {event.stream!r} is under contract_version '
+                           f'{contract.contract_version}, not {event.contract_version}')
+    budget = contract.miss_budget
+    if len(event.cycles) > budget.window_cycles:
+        raise RefusedEvent(f'{len(event.cycles)} cycles do not fit into a window of '
+                           f'{budget.window_cycles}')
+    if account.received:
+        raise RefusedEvent(f'stream {event.stream!r} has had requests already')
+    if (event.newest_capture_ns or 0) > now_ns:
+        raise RefusedEvent(f'stream {event.stream!r} cannot have a result from the future')
+
+
+def _check_report(event: Event, requests: Mapping[int, Request]) -> None:
     """
     Refuse a report about an execution that is not there.
 

@@ -58,11 +58,19 @@ class DeliveryBoundary(Enum):
 
 
 class DeliverySemantics(Enum):
-    """What the consumer does with results."""
+    """What the consumer does with results; ``vig_core.coverage`` says when a cycle is covered."""
 
     LATEST_STATE = 'latest_state'
     EVERY_EVENT = 'every_event'
     STATEFUL_SEQUENCE = 'stateful_sequence'
+
+    def contradiction(self, policy: QueuePolicy) -> str | None:
+        """Say why a queue of this policy can never give it, or ``None``."""
+        if self is DeliverySemantics.LATEST_STATE or not policy.is_latest:
+            return None
+        return (f'{self.value} wants the result of every frame, and a {policy.value} queue keeps '
+                'only the newest that waits: of n frames that arrive during one run n - 1 are '
+                'superseded; use fifo or never_drop, or delivery_semantics: latest_state')
 
 
 class Evidence(Enum):
@@ -113,6 +121,11 @@ class Contract:
     :ivar release_jitter_ns: envelope J of the capture jitter.
     :ivar consumer_period_ns: when the consumer samples; ``None`` means with the period.
     :ivar approved_variants: the only variants that may run; ``None`` means all.
+    :ivar evidence_required: never read by anything that observes; it is a requirement.
+    :ivar minimum_background_progress_percent: share of its requests that every stream of class
+        ``best_effort`` should see completed, this one or those below it; observed only.
+    :ivar observation_window: how far back is looked: so many results for ages, requests for the
+        background's progress, cycles for its starvation.
     """
 
     deadline_ns: int
@@ -130,6 +143,7 @@ class Contract:
     delivery_semantics: DeliverySemantics = DeliverySemantics.LATEST_STATE
     evidence_required: Evidence = Evidence.OBSERVED
     minimum_background_progress_percent: int = 0
+    observation_window: int = 300
     contract_version: int = 0
 
     def __post_init__(self) -> None:
@@ -148,6 +162,12 @@ class Contract:
                 ('miss_budget',),
                 'a miss budget needs consumer_period: cycles are counted by the contract, '
                 'not by the requests that happen to be accepted')
+        if self.observation_window < 1:
+            raise ContractError(('observation_window',),
+                                f'{self.observation_window} observes nothing; at least 1')
+        if not 0 <= self.minimum_background_progress_percent <= 100:
+            raise ContractError(('minimum_background_progress',),
+                                f'{self.minimum_background_progress_percent} is outside 0..100 %')
         if self.approved_variants is not None and not self.approved_variants:
             raise ContractError(('approved_variants',), 'the contract approves no variant at all')
 
@@ -155,3 +175,9 @@ class Contract:
     def cycle_ns(self) -> int | None:
         """Distance of the instants at which coverage is judged, if any is defined."""
         return self.consumer_period_ns or self.period_ns
+
+    @property
+    def cycle_terms(self) -> tuple[object, ...]:
+        """What decides whether a cycle is a miss; windows under different terms do not add up."""
+        return (self.cycle_ns, self.phase_ns, self.max_age_ns, self.delivery_semantics,
+                self.require_new_sample_each_cycle, self.miss_budget)

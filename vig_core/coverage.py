@@ -4,20 +4,86 @@ What the consumer sees: whether there was a fresh result at each of its cycles.
 Rules:
 
 - Cycle k is judged at ``phase + k * consumer period``, at that instant, by the contract's clock
-  and never by accepted requests. What is delivered at that very instant counts.
+  and never by accepted requests. What is delivered at that very instant counts. The clock begins
+  with the monitor and stops for nothing: not for a stream that is silent, not while the governor
+  is inactive (``inherit``).
 - ``latest_state``: the newest delivered result covers the cycle while its age is at most
-  ``max_age``. With ``require_new_sample_each_cycle`` it must be a new one.
-- The weakly-hard ring holds the last K cycles and is never reset; the window is ``observed``
-  only once it is full.
+  ``max_age``.
+- ``every_event``: the cycle is covered if since the cycle before no request of the stream ended
+  in any other way than delivered. Where nothing came nothing was lost.
+- ``stateful_sequence``: the same, and no result was delivered behind one of a later capture.
+- With ``require_new_sample_each_cycle`` also a result newer than all before must have been
+  delivered since the cycle before; so a quiet cycle is a miss.
+- A gap is a time without a result of at most ``max_age`` at hand, from the first cycle on. It is
+  measured, not counted in cycles, and the same for all three semantics.
 """
 
-from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from vig_core.contract import Contract
+from vig_core.contract import Contract, DeliverySemantics
+from vig_core.events import CyclesInherited
+from vig_core.misses import MissWindow
+
+FOREVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """
+    What one consumer got over a whole run.
+
+    :ivar cycles: that were judged; ``covered`` of them were.
+    """
+
+    cycles: int
+    covered: int
+    longest_gap_ns: int
+
+
+def supply_of(contract: Contract, ends: Iterable[tuple[int, int | None]], *, origin_ns: int,
+              until_ns: int, counts: Callable[[int], bool] | None = None) -> Supply:
+    """
+    Judge a run after the fact, by the monitor that judges it while it happens.
+
+    :param ends: ``(instant, capture)`` in ns in order of time; ``None`` for a request that ended
+        without a result.
+    :param until_ns: the end of the run; a cycle at that instant is judged.
+    :param counts: tells of a cycle's instant whether it belongs to the figures; all by default.
+    """
+    monitor = CycleMonitor(contract, origin_ns)
+    cycles = covered = 0
+
+    def judge(now_ns: int) -> None:
+        nonlocal cycles, covered
+        while counts is not None and monitor.next_cycle_ns < now_ns:
+            instant_ns = monitor.next_cycle_ns
+            good, bad = monitor.judge_before(instant_ns + 1)
+            if counts(instant_ns):
+                cycles, covered = cycles + good + bad, covered + good
+        monitor.judge_before(now_ns)
+
+    for at_ns, captured_ns in ends:
+        if at_ns > until_ns:
+            break
+        judge(at_ns)
+        if captured_ns is None:
+            monitor.lose()
+        else:
+            monitor.deliver(captured_ns, at_ns)
+    judge(until_ns + 1)
+    if counts is None:
+        cycles, covered = monitor.judged, monitor.covered
+    return Supply(cycles, covered, monitor.longest_gap_ns(until_ns))
 
 
 class CycleMonitor:
-    """Coverage of one stream. It reports; it enforces nothing."""
+    """
+    Coverage of one stream. It reports; it enforces nothing.
+
+    :ivar judged: cycles so far; ``covered`` of them were.
+    :ivar window: the last of them, and the miss budget.
+    """
 
     def __init__(self, contract: Contract, origin_ns: int) -> None:
         """Judge the first cycle at ``origin_ns`` plus phase plus one period."""
@@ -25,27 +91,42 @@ class CycleMonitor:
         self._cycle_ns = contract.cycle_ns
         self._max_age_ns = contract.max_age_ns
         self._needs_new = contract.require_new_sample_each_cycle
-        self._budget = contract.miss_budget
+        self._needs_all = contract.delivery_semantics is not DeliverySemantics.LATEST_STATE
+        self._needs_order = contract.delivery_semantics is DeliverySemantics.STATEFUL_SEQUENCE
         self.next_cycle_ns = origin_ns + contract.phase_ns + contract.cycle_ns
         self._newest_capture_ns: int | None = None
         self._has_new = False
+        self._has_loss = False
+        self._supplied_until_ns = self.next_cycle_ns
+        self._longest_gap_ns = 0
         self.judged = 0
         self.covered = 0
-        self._ring: deque[bool] = deque(
-            maxlen=self._budget.window_cycles if self._budget else 1)
-        self.misses = 0
-        self.consecutive = 0
+        self.window = MissWindow(contract.miss_budget)
 
-    def deliver(self, captured_at_ns: int) -> None:
+    def deliver(self, captured_at_ns: int, now_ns: int) -> None:
         """Take note of a result that reached the consumer."""
+        self._longest_gap_ns = self.longest_gap_ns(now_ns)
         if self._newest_capture_ns is None or captured_at_ns > self._newest_capture_ns:
             self._newest_capture_ns = captured_at_ns
             self._has_new = True
+            self._supplied_until_ns = max(self._supplied_until_ns, FOREVER if (
+                self._max_age_ns is None) else captured_at_ns + self._max_age_ns)
+        elif self._needs_order and captured_at_ns < self._newest_capture_ns:
+            self._has_loss = True
+
+    def lose(self) -> None:
+        """Take note of a request whose result the consumer will not see."""
+        self._has_loss = self._needs_all
 
     def can_serve(self, *, captured_at_ns: int, delivered_at_ns: int) -> bool:
         """Whether such a result would cover a coming cycle that nothing delivered covers yet."""
         if self._max_age_ns is None:
             return True
+        ahead_ns = max(0, delivered_at_ns - self.next_cycle_ns)
+        first_ns = self.next_cycle_ns + -(-ahead_ns // self._cycle_ns) * self._cycle_ns
+        if self._needs_new:
+            return (first_ns <= captured_at_ns + self._max_age_ns
+                    and not (self._has_new and first_ns == self.next_cycle_ns))
         covered_until_ns = (self.next_cycle_ns - self._cycle_ns if self._newest_capture_ns is None
                             else self._newest_capture_ns + self._max_age_ns)
         periods = (captured_at_ns + self._max_age_ns - self.next_cycle_ns) // self._cycle_ns
@@ -61,66 +142,65 @@ class CycleMonitor:
         if self.next_cycle_ns >= now_ns:
             return 0, 0
         cycles = (now_ns - 1 - self.next_cycle_ns) // self._cycle_ns + 1
-        covered = min(cycles, self._coverable())
-        self._record(True, covered)
-        self._record(False, cycles - covered)
-        self._has_new = False
+        covered_before = self.covered
+        if self._needs_all:
+            self._record(not self._has_loss and (self._has_new or not self._needs_new), 1)
+            self._record(not self._needs_new, cycles - 1)
+        else:
+            covered = min(cycles, self._coverable())
+            self._record(True, covered)
+            self._record(False, cycles - covered)
+        self._has_new = self._has_loss = False
         self.next_cycle_ns += cycles * self._cycle_ns
-        return covered, cycles - covered
+        good = self.covered - covered_before
+        return good, cycles - good
+
+    def longest_gap_ns(self, now_ns: int) -> int:
+        """Longest time without a fresh result from the first cycle up to an instant."""
+        return max(self._longest_gap_ns, now_ns - self._supplied_until_ns)
 
     def seen_at(self, now_ns: int) -> 'CycleMonitor':
         """Copy it with every cycle before an instant judged; it stays as it is."""
         seen = CycleMonitor.__new__(CycleMonitor)
-        vars(seen).update(vars(self), _ring=self._ring.copy())
+        vars(seen).update(vars(self), window=self.window.copy())
         seen.judge_before(now_ns)
         return seen
 
-    @property
-    def is_observed(self) -> bool:
-        """Whether the weakly-hard window has been full once."""
-        return self._budget is not None and len(self._ring) == self._budget.window_cycles
+    def bequeath(self, stream: str, contract_version: int) -> CyclesInherited:
+        """Say what a later monitor of the same contract must know to go on with the window."""
+        return CyclesInherited(
+            stream, contract_version, self.next_cycle_ns, self.window.cycles,
+            self.window.consecutive, self._newest_capture_ns, self._has_new, self._has_loss)
 
-    @property
-    def misses_left(self) -> int | None:
-        """Misses that the budget still allows in the present window; negative when violated."""
-        return None if self._budget is None else self._budget.max_misses - self.misses
+    def inherit(self, event: CyclesInherited, now_ns: int) -> None:
+        """
+        Go on with the window and the clock of an earlier monitor of the same contract.
 
-    @property
-    def is_violated(self) -> bool:
-        """Whether the present window breaks its budget."""
-        return self._budget is not None and (
-            self.misses > self._budget.max_misses
-            or self.consecutive > self._budget.max_consecutive)
-
-    @property
-    def is_next_miss_fatal(self) -> bool:
-        """Whether one more miss in a row would break the budget."""
-        if self._budget is None:
-            return False
-        leaving = int(self.is_observed and not self._ring[0])
-        return (self.misses - leaving + 1 > self._budget.max_misses
-                or self.consecutive + 1 > self._budget.max_consecutive)
+        The cycles between the two are judged by what was delivered before, and belong to the
+        window; everything else counts from now on.
+        """
+        self.next_cycle_ns = event.next_cycle_ns
+        self._newest_capture_ns = event.newest_capture_ns
+        self._has_new, self._has_loss = event.has_new, event.has_loss
+        self.window.restore(event.cycles, event.consecutive)
+        self.judge_before(now_ns)
+        self.judged = self.covered = 0
+        self._supplied_until_ns = self.next_cycle_ns
+        if self._newest_capture_ns is not None and self._max_age_ns is not None:
+            self._supplied_until_ns = max(self._supplied_until_ns,
+                                          self._newest_capture_ns + self._max_age_ns)
 
     def _coverable(self) -> int:
         """Count the next cycles that the newest result covers by itself."""
         if self._newest_capture_ns is None or (self._needs_new and not self._has_new):
             return 0
         if self._max_age_ns is None:
-            return 1 if self._needs_new else 1 << 62
+            return 1 if self._needs_new else FOREVER
         left_ns = self._newest_capture_ns + self._max_age_ns - self.next_cycle_ns
         cycles = 0 if left_ns < 0 else left_ns // self._cycle_ns + 1
         return min(cycles, 1) if self._needs_new else cycles
 
     def _record(self, is_covered: bool, cycles: int) -> None:
-        if not cycles:
-            return
         self.judged += cycles
         self.covered += cycles if is_covered else 0
-        self.consecutive = 0 if is_covered else self.consecutive + cycles
-        if self._budget is None:
-            return
-        for _ in range(min(cycles, self._budget.window_cycles)):
-            if len(self._ring) == self._ring.maxlen and not self._ring[0]:
-                self.misses -= 1
-            self._ring.append(is_covered)
-            self.misses += 0 if is_covered else 1
+        self.window.add(is_covered, cycles)

@@ -108,6 +108,30 @@ class ExecutionInherited:
 
 
 @value
+class CyclesInherited:
+    """
+    What was seen of a contract's cycles before this scheduler began; its window goes on from it.
+
+    :ivar contract_version: of the contract that they were judged by.
+    :ivar next_cycle_ns: the first instant that was not judged.
+    :ivar cycles: whether each cycle of the window was covered, oldest first.
+    :ivar consecutive: misses in a row at its end, which may be more than the window holds.
+    :ivar newest_capture_ns: of all delivered results, or ``None``.
+    :ivar has_new: whether it was delivered since the last judged cycle; so for ``has_loss``, a
+        request that ended without a result.
+    """
+
+    stream: str
+    contract_version: int
+    next_cycle_ns: int
+    cycles: tuple[bool, ...]
+    consecutive: int = 0
+    newest_capture_ns: int | None = None
+    has_new: bool = False
+    has_loss: bool = False
+
+
+@value
 class ProfileDoubted:
     """The profile of a backend model was measured on something else than what runs now."""
 
@@ -140,5 +164,5 @@ class Woke:
 
 
 Event = (RequestArrived | BackendCompleted | BackendFailed | DispatchRefused | CancelRequested
-         | ExecutionsProvenOver | ExecutionInherited | ProfileDoubted | TimeJumped | DrainStarted
-         | DrainExpired | Woke)
+         | ExecutionsProvenOver | ExecutionInherited | CyclesInherited | ProfileDoubted
+         | TimeJumped | DrainStarted | DrainExpired | Woke)

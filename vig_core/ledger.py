@@ -8,19 +8,22 @@ client gave up has its terminal reason and no longer counts as running.
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import heappush, heapreplace
+from heapq import heapify, heappush, heapreplace
+from typing import Any
 
+from vig_core.background import Background
+from vig_core.contract import Criticality
 from vig_core.coverage import CycleMonitor
 from vig_core.estimate import RuntimeBook
+from vig_core.events import CyclesInherited
 from vig_core.forecast import ArrivalForecast, NEVER_ALIVE_NS
 from vig_core.model import Model, System
 from vig_core.overload import OverloadController
 from vig_core.request import Reason, Request
 from vig_core.slots import SlotTable
 from vig_core.snapshot import StreamSnapshot, SystemSnapshot
+from vig_core.units import quantile_ns
 from vig_core.variants import VariantSelector
-
-AGE_WINDOW = 256
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +39,7 @@ class StreamLedger:
     stream: str
     model: Model
     monitor: CycleMonitor | None
+    background: Background | None = None
     forecast: ArrivalForecast | None = None
     alive_until_ns: int = NEVER_ALIVE_NS
     is_guarded: bool = False
@@ -45,21 +49,25 @@ class StreamLedger:
     deadline_misses: int = 0
     deferred: int = 0
     counts: dict[Reason, int] = field(default_factory=lambda: dict.fromkeys(Reason, 0))
-    ages_ns: deque[int] = field(default_factory=lambda: deque(maxlen=AGE_WINDOW))
+    ages_ns: deque[int] = field(default_factory=deque)
     last_capture_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        """Look back as far as the contract says."""
+        self.ages_ns = deque(maxlen=self.model.contract.observation_window)
 
     def deliver(self, captured_at_ns: int, now_ns: int) -> None:
         """Book a result that reached its consumer in time."""
         self.ages_ns.append(now_ns - captured_at_ns)
         self.last_capture_ns = max(captured_at_ns, self.last_capture_ns or captured_at_ns)
         if self.monitor is not None:
-            self.monitor.deliver(captured_at_ns)
+            self.monitor.deliver(captured_at_ns, now_ns)
 
-    def age_quantile_ns(self, percent: int) -> int | None:
-        """Nearest-rank quantile of the ages in the window."""
-        if not self.ages_ns:
-            return None
-        return sorted(self.ages_ns)[-(-len(self.ages_ns) * percent // 100) - 1]
+    def note_waiting(self, more: int, now_ns: int, *, has_started: bool = False) -> None:
+        """Book that one more or one less waits."""
+        self.waiting += more
+        if self.background is not None:
+            self.background.wait(self.waiting, now_ns, has_started=has_started)
 
 
 class IdleMeter:
@@ -112,8 +120,10 @@ class Ledger:
         if account is None:
             monitor = (None if model.contract.cycle_ns is None
                        else CycleMonitor(model.contract, now_ns))
+            background = (Background(model.contract, self._system.background_percent(model))
+                          if model.criticality is Criticality.BEST_EFFORT else None)
             account = self._streams[stream] = StreamLedger(
-                stream, model, monitor, is_guarded=model.is_guarded)
+                stream, model, monitor, background, is_guarded=model.is_guarded)
             if monitor is not None:
                 heappush(self._cycles, (monitor.next_cycle_ns, len(self._streams), account))
         return account
@@ -123,10 +133,9 @@ class Ledger:
         for account in self:
             account.alive_until_ns = NEVER_ALIVE_NS
 
-    def model_of(self, stream: str) -> str | None:
-        """Name the model that a stream belongs to; ``None`` for an unknown stream."""
-        account = self._streams.get(stream)
-        return None if account is None else account.model.name
+    def find(self, stream: str) -> StreamLedger | None:
+        """Find the account of a stream by its name; ``None`` for an unknown stream."""
+        return self._streams.get(stream)
 
     def of(self, request: Request) -> StreamLedger:
         """Find the account of a request's stream."""
@@ -135,7 +144,24 @@ class Ledger:
     def is_next_miss_fatal(self, request: Request) -> bool:
         """Whether one more miss in a row would break the miss budget of this stream."""
         monitor = self.of(request).monitor
-        return monitor is not None and monitor.is_next_miss_fatal
+        return monitor is not None and monitor.window.is_next_miss_fatal
+
+    def inherit(self, event: CyclesInherited, now_ns: int) -> None:
+        """Let the window of a stream go on where that of an earlier scheduler ended."""
+        monitor = self._streams[event.stream].monitor
+        assert monitor is not None
+        monitor.inherit(event, now_ns)
+        self._cycles = [(monitor.next_cycle_ns if account.monitor is monitor else at_ns, number,
+                         account) for at_ns, number, account in self._cycles]
+        heapify(self._cycles)
+
+    def bequeath(self, now_ns: int) -> tuple[CyclesInherited, ...]:
+        """Give the windows of all miss budgets for a scheduler that goes on."""
+        return tuple(
+            account.monitor.seen_at(now_ns).bequeath(account.stream,
+                                                     account.model.contract.contract_version)
+            for account in self if account.monitor is not None
+            and account.monitor.window.budget is not None)
 
     def settle(self, now_ns: int) -> None:
         """Judge every consumer cycle that lies before an instant."""
@@ -163,6 +189,10 @@ class Ledger:
         if reason is Reason.COMPLETED:
             account.deliver(request.generation_ns, now_ns)
             account.deadline_misses += 0 if is_met else 1
+        elif account.monitor is not None:
+            account.monitor.lose()
+        if account.background is not None:
+            account.background.end(reason is Reason.COMPLETED)
         if account.is_guarded:
             is_bad = reason in _BAD_FOR_A_GUARDED_STREAM or (
                 reason is Reason.COMPLETED and not is_met)
@@ -185,14 +215,14 @@ class Ledger:
 def _describe(account: StreamLedger, now_ns: int, selector: VariantSelector,
               runtimes: RuntimeBook) -> StreamSnapshot:
     variant = selector.current
-    monitor = None if account.monitor is None else account.monitor.seen_at(now_ns)
+    ages_ns = sorted(account.ages_ns)
+    contract = account.model.contract
     return StreamSnapshot(
         stream=account.stream, model=account.model.name,
         criticality=account.model.criticality, received=account.received,
         waiting=account.waiting, running=account.running, counts=dict(account.counts),
-        covered_cycles=monitor.covered if monitor else 0,
-        judged_cycles=monitor.judged if monitor else 0,
-        age_p50_ns=account.age_quantile_ns(50), age_p95_ns=account.age_quantile_ns(95),
+        age_p50_ns=quantile_ns(ages_ns, 50), age_p95_ns=quantile_ns(ages_ns, 95),
+        age_p99_ns=quantile_ns(ages_ns, 99),
         last_result_age_ns=(None if account.last_capture_ns is None
                             else now_ns - account.last_capture_ns),
         deadline_misses=account.deadline_misses, deferred=account.deferred,
@@ -200,8 +230,26 @@ def _describe(account: StreamLedger, now_ns: int, selector: VariantSelector,
         planned_ns=runtimes.plan_ns(variant) if variant else None,
         margin_percent=runtimes.margin_percent(variant) if variant else 0,
         profile_remark=runtimes.remark(variant) if variant else '',
-        weakly_hard_observed=monitor.is_observed if monitor else False,
-        weakly_hard_misses=monitor.misses if monitor else 0,
-        weakly_hard_consecutive=monitor.consecutive if monitor else 0,
-        weakly_hard_left=monitor.misses_left if monitor else None,
-        weakly_hard_violated=monitor.is_violated if monitor else False)
+        contract_version=contract.contract_version,
+        **_of_cycles(account.monitor, now_ns), **_of_background(account.background, now_ns))
+
+
+def _of_cycles(monitor: CycleMonitor | None, now_ns: int) -> dict[str, Any]:
+    if monitor is None:
+        return {}
+    seen = monitor.seen_at(now_ns)
+    window = seen.window
+    return {'covered_cycles': seen.covered, 'judged_cycles': seen.judged,
+            'longest_gap_ns': seen.longest_gap_ns(now_ns),
+            'weakly_hard_window': window.budget.window_cycles if window.budget else 0,
+            'weakly_hard_observed': window.is_observed, 'weakly_hard_misses': window.misses,
+            'weakly_hard_consecutive': window.consecutive, 'weakly_hard_left': window.left,
+            'weakly_hard_violated': window.is_violated}
+
+
+def _of_background(background: Background | None, now_ns: int) -> dict[str, Any]:
+    if background is None:
+        return {}
+    return {'background_ended': background.ended, 'background_completed': background.completed,
+            'background_required_percent': background.required_percent,
+            'is_background_short': background.is_short, 'starved': background.starved(now_ns)}

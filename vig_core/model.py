@@ -79,6 +79,10 @@ class Model:
                 (*at, 'queue', 'policy'),
                 f'{self.policy.value} drops frames that a stateful model must see; '
                 'use fifo or never_drop')
+        contradiction = self.contract.delivery_semantics.contradiction(self.policy)
+        if contradiction is not None:
+            raise ContractError((*at, 'contract', 'extension', 'delivery_semantics'),
+                                contradiction)
         approved = self.contract.approved_variants
         if approved is not None:
             for name in approved:
@@ -151,6 +155,18 @@ class System:
     inference_timeout_ns: int = 5 * NS_PER_S
     max_inflight_bytes: int = 512 * 1024 * 1024
     is_miss_aware: bool = False
+
+    def background_percent(self, model: Model) -> int:
+        """
+        Share of its requests that a stream of this model should see completed, 0 for none.
+
+        The most that its own contract or one of a higher class asks for; 0 above ``best_effort``.
+        """
+        if model.criticality is not Criticality.BEST_EFFORT:
+            return 0
+        return max(other.contract.minimum_background_progress_percent
+                   for other in self.models.values()
+                   if other.name == model.name or other.criticality < model.criticality)
 
     @property
     def slowest_guarded_cycle_ns(self) -> int:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vig_core import freshness
-from vig_core.admission import check_arrival, check_report, inherited_variant, refusal
+from vig_core.admission import check_event, inherited_variant, refusal
 from vig_core.errors import RefusedEvent
 from vig_core.estimate import RuntimeBook
-from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
-                             DrainExpired, DrainStarted, Event, ExecutionInherited,
-                             ExecutionsProvenOver, ProfileDoubted, RequestArrived, Stamp,
-                             TimeJumped, Woke)
+from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, CyclesInherited,
+                             DispatchRefused, DrainExpired, DrainStarted, Event,
+                             ExecutionInherited, ExecutionsProvenOver, ProfileDoubted,
+                             RequestArrived, Stamp, TimeJumped, Woke)
 from vig_core.guards import Guards
 from vig_core.ledger import Ledger
 from vig_core.model import System
@@ -63,18 +63,8 @@ class Reactions:
         if now_ns < self._roster.now_ns:
             raise RefusedEvent(
                 f'{now_ns} ns lies before the last event at {self._roster.now_ns} ns')
-        if isinstance(event, RequestArrived):
-            check_arrival(event, now_ns=now_ns, last_id=self._last_id,
-                          models=self._system.models,
-                          model_of_stream=self._ledger.model_of(event.stream))
-        else:
-            check_report(event, self._roster.requests)
-            if isinstance(event, ExecutionInherited):
-                inherited_variant(event, last_id=self._last_id, models=self._system.models,
-                                  requests=self._roster.requests)
-            if (isinstance(event, ProfileDoubted)
-                    and not self._runtimes.knows(event.backend_model)):
-                raise RefusedEvent(f'{event.backend_model!r} is the model of no variant')
+        check_event(event, now_ns=now_ns, last_id=self._last_id, models=self._system.models,
+                    ledger=self._ledger, requests=self._roster.requests, runtimes=self._runtimes)
 
     def apply(self, event: Event) -> None:
         """Take in an event that was checked, at the roster's present instant."""
@@ -172,6 +162,9 @@ class Reactions:
             deadline_at_ns=now_ns, state=State.ABANDONED, variant=variant,
             dispatched_at_ns=now_ns))
 
+    def _on_cycles_inherited(self, event: CyclesInherited) -> None:
+        self._ledger.inherit(event, self._roster.now_ns)
+
     def _on_doubted(self, event: ProfileDoubted) -> None:
         self._runtimes.doubt(event.backend_model, self._roster.now_ns)
 
@@ -206,6 +199,7 @@ _HANDLERS: dict[type, Callable[[Reactions, Any], None]] = {
     CancelRequested: Reactions._on_cancelled,
     ExecutionsProvenOver: Reactions._on_proven_over,
     ExecutionInherited: Reactions._on_inherited,
+    CyclesInherited: Reactions._on_cycles_inherited,
     ProfileDoubted: Reactions._on_doubted,
     TimeJumped: Reactions._on_time_jumped,
     DrainStarted: Reactions._on_drain_started,

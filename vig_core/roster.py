@@ -62,7 +62,7 @@ class Roster:
         """Book a new request; it must be offered to its queue or dropped next."""
         account = self.ledger.of(request)
         account.received += 1
-        account.waiting += 1
+        account.note_waiting(1, self.now_ns)
         self.inflight_bytes += request.payload_bytes
 
     def enqueue(self, request: Request) -> None:
@@ -88,7 +88,7 @@ class Roster:
         self.slots.take(request, now_ns=self.now_ns, planned_ns=choice.planned_ns,
                         optimistic_ns=choice.variant.profile.p50_ns)
         account = self.ledger.of(request)
-        account.waiting -= 1
+        account.note_waiting(-1, self.now_ns, has_started=True)
         account.running += 1
         self.actions.append(Dispatch(
             request.request_id, request.model.name, choice.variant.variant_id,
@@ -119,7 +119,7 @@ class Roster:
 
     def drop(self, request: Request, reason: Reason, detail: str) -> None:
         """End a request that is in no queue (any more) and never ran."""
-        self.ledger.of(request).waiting -= 1
+        self.ledger.of(request).note_waiting(-1, self.now_ns)
         self.requests.pop(request.request_id, None)
         self.inflight_bytes -= request.payload_bytes
         self._tell(request, Trigger.DROPPED, reason, detail)

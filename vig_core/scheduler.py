@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from vig_core import freshness, order
 from vig_core.actions import Action, Defer
 from vig_core.estimate import HORIZON_NS, RuntimeBook
-from vig_core.events import Event
+from vig_core.events import CyclesInherited, Event
 from vig_core.guards import Guards
 from vig_core.ledger import Ledger
 from vig_core.model import System
@@ -70,6 +70,10 @@ class Scheduler:
     def snapshot(self, *, now_ns: int) -> SystemSnapshot:
         """Describe counters and state at an instant not before the last event; no change."""
         return self._ledger.snapshot(now_ns, self._roster.slots, self._variants, self._runtimes)
+
+    def bequeath(self, *, now_ns: int) -> tuple[CyclesInherited, ...]:
+        """Give the windows of all miss budgets, for a later scheduler with the same contracts."""
+        return self._ledger.bequeath(now_ns)
 
     def handle(self, event: Event, *, now_ns: int) -> tuple[Action, ...]:
         """

@@ -13,6 +13,11 @@ class StreamSnapshot:
     """
     One stream at one instant; quantiles are over its last delivered results.
 
+    :ivar weakly_hard_left: coming cycles that may be missed in a row before the budget is broken;
+        ``None`` without one. ``weakly_hard_window`` is 0 then.
+    :ivar longest_gap_ns: longest time without a fresh result since its first cycle.
+    :ivar background_ended: requests of a best-effort stream that its progress is the share of;
+        0 for other classes.
     :ivar profile_remark: why the profile of the current variant is wrong, or empty.
     """
 
@@ -23,8 +28,6 @@ class StreamSnapshot:
     waiting: int
     running: int
     counts: Mapping[Reason, int]
-    covered_cycles: int
-    judged_cycles: int
     age_p50_ns: int | None
     age_p95_ns: int | None
     last_result_age_ns: int | None
@@ -34,11 +37,32 @@ class StreamSnapshot:
     planned_ns: int | None
     margin_percent: int
     profile_remark: str
-    weakly_hard_observed: bool
-    weakly_hard_misses: int
-    weakly_hard_consecutive: int
-    weakly_hard_left: int | None
-    weakly_hard_violated: bool
+    age_p99_ns: int | None = None
+    covered_cycles: int = 0
+    judged_cycles: int = 0
+    longest_gap_ns: int = 0
+    weakly_hard_observed: bool = False
+    weakly_hard_misses: int = 0
+    weakly_hard_consecutive: int = 0
+    weakly_hard_left: int | None = None
+    weakly_hard_violated: bool = False
+    weakly_hard_window: int = 0
+    contract_version: int = 0
+    background_ended: int = 0
+    background_completed: int = 0
+    background_required_percent: int = 0
+    is_background_short: bool = False
+    starved: int = 0
+
+    @property
+    def coverage(self) -> float:
+        """Share of the judged cycles that were covered; 0 while none has been judged."""
+        return self.covered_cycles / self.judged_cycles if self.judged_cycles else 0.0
+
+    @property
+    def background_progress(self) -> float:
+        """Share of the last requests that were completed; 0 before one has ended."""
+        return self.background_completed / self.background_ended if self.background_ended else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Time units of the core: every instant and duration is an integer number of nanoseconds."""
 
+from collections.abc import Sequence
+
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
@@ -21,6 +23,11 @@ def us(value: float) -> int:
 def seconds(value: float) -> int:
     """Nanoseconds of a value given in seconds, rounded to the nearest nanosecond."""
     return round(value * NS_PER_S)
+
+
+def quantile_ns(ranked: Sequence[int], percent: int) -> int | None:
+    """Nearest-rank quantile of values in rising order; ``None`` of nothing."""
+    return ranked[-(-len(ranked) * percent // 100) - 1] if ranked else None
 
 
 def text_ms(duration_ns: int) -> str:

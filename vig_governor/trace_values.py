@@ -24,7 +24,7 @@ _KNOWN: dict[str, type[Any]] = {
         model.System, model.Variant, request.Reason, events.Stamp, events.RequestArrived,
         events.BackendCompleted, events.BackendFailed, events.DispatchRefused,
         events.CancelRequested, events.ExecutionsProvenOver,
-        events.ExecutionInherited, events.ProfileDoubted,
+        events.ExecutionInherited, events.CyclesInherited, events.ProfileDoubted,
         events.TimeJumped,
         events.DrainStarted, events.DrainExpired, events.Woke)}
 
