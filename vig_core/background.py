@@ -7,9 +7,9 @@ Rules:
   ``completed``, of those that ended at all. A request that waits or runs has not ended.
 - It is short of what the contracts ask for only once so many requests have ended that a single
   completion would be enough for the share: before that none can be missing.
-- The stream starves while some of its work waits and none of it starts. Each time that lasts for
-  ``observation_window`` of its cycles (its deadlines, where it has no cycle) is counted, again
-  after each further such time.
+- The stream starves while some of its work waits and none of it starts. Time in which something
+  waits is summed up until something starts; each time the sum reaches ``observation_window`` of
+  its cycles (its deadlines, where it has no cycle) one starvation is counted.
 """
 
 from collections import deque
@@ -32,6 +32,7 @@ class Background:
         self._ends: deque[bool] = deque(maxlen=contract.observation_window)
         self.completed = 0
         self._starved = 0
+        self._waited_ns = 0
         self._since_ns: int | None = None
 
     @property
@@ -58,14 +59,15 @@ class Background:
 
         :param has_started: one of them was just dispatched.
         """
-        if has_started or not waiting:
-            self._starved = self.starved(now_ns)
-            self._since_ns = None
-        if waiting and self._since_ns is None:
-            self._since_ns = now_ns
+        self._waited_ns = self._waited_until_ns(now_ns)
+        if has_started:
+            self._starved += self._waited_ns // self._window_ns
+            self._waited_ns = 0
+        self._since_ns = now_ns if waiting else None
 
     def starved(self, now_ns: int) -> int:
         """Count how often it starved for a whole window, up to an instant."""
-        if self._since_ns is None:
-            return self._starved
-        return self._starved + (now_ns - self._since_ns) // self._window_ns
+        return self._starved + self._waited_until_ns(now_ns) // self._window_ns
+
+    def _waited_until_ns(self, now_ns: int) -> int:
+        return self._waited_ns + (0 if self._since_ns is None else now_ns - self._since_ns)

@@ -6,12 +6,12 @@ Instants are nanoseconds since the scheduler's origin. Knows nothing of ROS.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vig_core.actions import Action, Defer, Dispatch, ReleaseInput, ReportOverload, Terminate
 from vig_core.coverage import CycleMonitor
 from vig_core.errors import RefusedEvent
-from vig_core.events import Event, RequestArrived
+from vig_core.events import CyclesInherited, Event, RequestArrived
 from vig_core.model import Model
 from vig_core.request import Reason
 
@@ -155,6 +155,11 @@ class _Watch:
 
     def _take_event(self, event: Event, now_ns: int) -> None:
         self._judge(now_ns)
+        if isinstance(event, CyclesInherited):
+            self._monitors[event.stream].inherit(replace(
+                event, next_cycle_ns=self._at(event.next_cycle_ns),
+                newest_capture_ns=None if event.newest_capture_ns is None
+                else self._at(event.newest_capture_ns)), now_ns)
         if not isinstance(event, RequestArrived):
             return
         history = self._history
@@ -202,8 +207,11 @@ class _Watch:
         self._end_hold(action.request_id, now_ns)
         frame.ended_ns, frame.reason, frame.detail = now_ns, action.reason, action.detail
         frame.age_ns, frame.is_deadline_met = action.age_ns, action.is_deadline_met
-        if action.reason is Reason.COMPLETED and frame.stream in self._monitors:
-            self._monitors[frame.stream].deliver(frame.captured_ns)
+        monitor = self._monitors.get(frame.stream)
+        if monitor is not None and action.reason is Reason.COMPLETED:
+            monitor.deliver(frame.captured_ns, now_ns)
+        elif monitor is not None:
+            monitor.lose()
         if not action.holds_input:
             del self._open[action.request_id]
             self._free(action.request_id, now_ns)
@@ -227,5 +235,5 @@ class _Watch:
                 at_ns = monitor.next_cycle_ns
                 covered, _ = monitor.judge_before(at_ns + 1)
                 self._history.cycles[stream].append(Cycle(
-                    at_ns, bool(covered), monitor.misses, monitor.consecutive,
-                    monitor.is_violated))
+                    at_ns, bool(covered), monitor.window.misses,
+                    monitor.window.consecutive, monitor.window.is_violated))

@@ -123,8 +123,9 @@ def stream_status(stream: StreamSnapshot, dispatched: int) -> StreamStatus:
         dispatched=dispatched, deadline_misses=stream.deadline_misses,
         deferred_for_protected=stream.deferred,
         cycles_covered=stream.covered_cycles, cycles_total=stream.judged_cycles,
-        coverage=stream.covered_cycles / stream.judged_cycles if stream.judged_cycles else 0.0,
+        coverage=stream.coverage, longest_gap=duration(stream.longest_gap_ns),
         age_p50=duration(stream.age_p50_ns or 0), age_p95=duration(stream.age_p95_ns or 0),
+        age_p99=duration(stream.age_p99_ns or 0),
         has_result=stream.last_result_age_ns is not None,
         last_result_age=duration(stream.last_result_age_ns or 0),
         variant=stream.variant_id or '', planned_runtime=duration(stream.planned_ns or 0),
@@ -133,7 +134,11 @@ def stream_status(stream: StreamSnapshot, dispatched: int) -> StreamStatus:
         weakly_hard_misses=stream.weakly_hard_misses,
         weakly_hard_consecutive=stream.weakly_hard_consecutive,
         weakly_hard_misses_left=stream.weakly_hard_left or 0,
-        weakly_hard_violated=stream.weakly_hard_violated)
+        weakly_hard_violated=stream.weakly_hard_violated,
+        weakly_hard_window=stream.weakly_hard_window, contract_version=stream.contract_version,
+        background_progress=stream.background_progress,
+        background_progress_required_percent=stream.background_required_percent,
+        starved=stream.starved)
     for reason, count in stream.counts.items():
         setattr(message, reason.value, count)
     return message

@@ -22,7 +22,6 @@ from prometheus_client.registry import Collector
 from vig_core.actions import Defer, Dispatch, OverloadState, ReportOverload, Terminate
 from vig_core.contract import Criticality
 from vig_core.errors import VigError
-from vig_core.model import System
 from vig_core.request import Reason
 from vig_core.snapshot import StreamSnapshot, SystemSnapshot
 from vig_core.units import NS_PER_S
@@ -67,10 +66,7 @@ class Metrics:
                  reconciled: Callable[[], int] = int) -> None:
         self.registry = CollectorRegistry()
         self._snapshot = snapshot
-        self._classes: dict[str, Criticality] = {}
         self._variants: Counter[tuple[str, str, str]] = Counter()
-        self._starved: Counter[tuple[str, str]] = Counter()
-        self._deferred: set[int] = set()
         self._reconciled = reconciled
         self._busy_ns = 0
 
@@ -89,12 +85,9 @@ class Metrics:
                               'Capture to publication of delivered results', ('model', 'stream'))
         self.registry.register(_OnDemand(self))
 
-    def begin(self, system: System) -> None:
-        """Start anew with a system: its counters begin at zero."""
-        self._classes = {model.name: model.criticality for model in system.models.values()}
+    def begin(self) -> None:
+        """Start anew: a scheduler's counters begin at zero."""
         self._variants.clear()
-        self._starved.clear()
-        self._deferred.clear()
         self._busy_ns = 0
 
     def timings(self) -> Timings:
@@ -115,18 +108,11 @@ class Metrics:
             self._busy_ns += action.backend_ns
         if action.reason is Reason.COMPLETED:
             self._age.labels(action.model, action.stream).observe(action.age_ns / NS_PER_S)
-        if action.request_id in self._deferred:
-            self._deferred.discard(action.request_id)
-            if self._classes.get(action.model) is Criticality.BEST_EFFORT:
-                self._starved[action.model, action.stream] += 1
 
     def note_decision(self, action: Dispatch | Defer | ReportOverload,
                       payload: Payload | None) -> None:
         """Count one decision; on the actor's thread."""
-        if isinstance(action, Defer):
-            self._deferred.add(action.request_id)
-        elif isinstance(action, Dispatch):
-            self._deferred.discard(action.request_id)
+        if isinstance(action, Dispatch):
             stream = payload.stream if payload is not None else ''
             self._variants[action.model, stream, action.variant_id] += 1
 
@@ -140,12 +126,7 @@ class Metrics:
                                        labels=['model', 'stream', 'variant'])
         for labels, count in list(self._variants.items()):
             variants.add_metric(labels, count)
-        starved = CounterMetricFamily(
-            'vig_best_effort_starved', 'Held back for others, and ended without having run',
-            labels=['model', 'stream'])
-        for stream, count in list(self._starved.items()):
-            starved.add_metric(stream, count)
-        yield from (variants, starved)
+        yield variants
 
     def _of_system(self, snapshot: SystemSnapshot) -> Iterator[Metric]:
         def counter(name: str, text: str, value: float) -> Metric:
@@ -225,13 +206,26 @@ def _of_streams(streams: Iterable[StreamSnapshot]) -> Iterator[Metric]:
         (counter('vig_uncovered_cycles', 'Consumer cycles without a fresh result'),
          lambda one: one.judged_cycles - one.covered_cycles),
         (gauge('vig_fresh_coverage_ratio', 'Share of consumer cycles with a fresh result'),
-         lambda one: one.covered_cycles / one.judged_cycles if one.judged_cycles else None),
+         lambda one: one.coverage if one.judged_cycles else None),
+        (gauge('vig_longest_gap_seconds', 'Longest time without a fresh result'),
+         lambda one: one.longest_gap_ns / NS_PER_S if one.judged_cycles else None),
         (gauge('vig_weakly_hard_misses', 'Misses in the window of the miss budget'),
          lambda one: one.weakly_hard_misses if one.weakly_hard_left is not None else None),
-        (gauge('vig_weakly_hard_misses_left', 'Misses that the budget still allows'),
+        (gauge('vig_weakly_hard_misses_left', 'Coming misses in a row that the budget bears'),
          lambda one: one.weakly_hard_left),
+        (gauge('vig_weakly_hard_observed', '1 once the window of the miss budget is full'),
+         lambda one: one.weakly_hard_observed if one.weakly_hard_left is not None else None),
         (gauge('vig_weakly_hard_violated', '1 while the miss budget is broken'),
          lambda one: one.weakly_hard_violated if one.weakly_hard_left is not None else None),
+        (counter('vig_best_effort_starved', 'Whole observation windows that best-effort '
+                 'work waited while none of it started'),
+         lambda one: one.starved if one.criticality is Criticality.BEST_EFFORT else None),
+        (gauge('vig_background_progress_ratio', 'Share of the last best-effort requests that '
+               'were completed'),
+         lambda one: one.background_progress if one.background_ended else None),
+        (gauge('vig_background_progress_required_ratio', 'Share that a contract asks for'),
+         lambda one: one.background_required_percent / 100
+         if one.background_required_percent else None),
         (gauge('vig_safety_margin_percent', 'Margin of the plan; 100 adds nothing'),
          lambda one: one.margin_percent)]
     families += [(counter(f'vig_requests_{reason.value}', f'Requests that ended {reason.value}'),

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vig_core.contract import MissBudget
+from vig_core.contract import Contract, MissBudget
+from vig_core.coverage import supply_of
 from vig_core.request import Reason
-from vig_core.units import NS_PER_MS
+from vig_core.units import NS_PER_MS, quantile_ns
 
-from vig_governor.history import Cycle, History
+from vig_governor.history import Cycle, Frame, History
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class StreamFigures:
     """
     The headline of one stream.
 
-    :ivar gap_ns: longest time between two delivered results, the edges of the run included.
+    :ivar gap_ns: longest time without a fresh result; ``None`` where no cycle is defined.
     :ivar verdict: what became of the miss budget; ``None`` without one.
     """
 
@@ -38,7 +39,7 @@ class StreamFigures:
     in_time: int
     cycles: int
     uncovered: int
-    gap_ns: int
+    gap_ns: int | None
     ages_ns: tuple[int, ...]
     variants: Counter[str]
     verdict: BudgetVerdict | None
@@ -49,13 +50,11 @@ class StreamFigures:
         frames = [frame for frame in history.frames if frame.stream == stream]
         cycles = history.cycles.get(stream, [])
         done = [frame for frame in frames if frame.reason is Reason.COMPLETED]
-        ends_ns = [history.begin_ns, *sorted(frame.ended_ns or 0 for frame in done),
-                   history.end_ns]
         return cls(
             len(frames), Counter(frame.reason for frame in frames if frame.reason is not None),
             sum(frame.is_deadline_met for frame in done), len(cycles),
             sum(not cycle.is_covered for cycle in cycles),
-            max(later - sooner for sooner, later in zip(ends_ns, ends_ns[1:])),
+            _longest_gap_ns(history, frames, history.streams[stream].contract),
             tuple(sorted(frame.age_ns for frame in done)),
             Counter(frame.variant for frame in done),
             _judge(history.streams[stream].contract.miss_budget, cycles))
@@ -67,9 +66,22 @@ class StreamFigures:
 
     def age_ms(self, percent: int) -> str:
         """Give a quantile of the ages of delivered results."""
-        if not self.ages_ns:
-            return '–'
-        return f'{self.ages_ns[-(-len(self.ages_ns) * percent // 100) - 1] / NS_PER_MS:.1f}'
+        age_ns = quantile_ns(self.ages_ns, percent)
+        return '–' if age_ns is None else f'{age_ns / NS_PER_MS:.1f}'
+
+
+def _longest_gap_ns(history: History, frames: Sequence[Frame], contract: Contract) -> int | None:
+    """Measure from the first cycle on; in the middle of a run from where all is known."""
+    if contract.cycle_ns is None:
+        return None
+    begin_ns = history.begin_ns + (contract.max_age_ns or 0) if history.begin_ns else 0
+    ends = sorted((frame.ended_ns, index) for index, frame in enumerate(frames)
+                  if frame.ended_ns is not None)
+    return supply_of(
+        contract, ((at_ns, frames[index].captured_ns if (
+            frames[index].reason is Reason.COMPLETED) else None) for at_ns, index in ends),
+        origin_ns=begin_ns // contract.cycle_ns * contract.cycle_ns,
+        until_ns=history.end_ns).longest_gap_ns
 
 
 def _judge(budget: MissBudget | None, cycles: Sequence[Cycle]) -> BudgetVerdict | None:

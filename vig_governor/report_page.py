@@ -124,8 +124,8 @@ def _headline(history: History, figures: dict[str, StreamFigures]) -> str:
         rows.append(_row(
             'td', escape(stream), history.streams[stream].criticality.name.lower(), coverage,
             f'{one.uncovered} of {one.cycles}' if one.cycles else '–',
-            f'{one.gap_ns / NS_PER_MS:.0f} ms', *(f'{one.age_ms(percent)} ms'
-                                                  for percent in (50, 95, 99)),
+            '–' if one.gap_ns is None else f'{one.gap_ns / NS_PER_MS:.0f} ms',
+            *(f'{one.age_ms(percent)} ms' for percent in (50, 95, 99)),
             one.reasons[Reason.COMPLETED], one.received))
     busy_ns = sum((frame.freed_ns or history.end_ns) - frame.dispatched_ns
                   for frame in history.frames if frame.dispatched_ns is not None)

@@ -87,7 +87,7 @@ class Session:
         scheduler: Scheduling = self._scheduler
         sink: Sink = self.publishing
         if metrics is not None:
-            metrics.begin(system)
+            metrics.begin()
             sink = metrics.watch(sink)
         self.actor = Actor(scheduler, clock=clock, sending=self.dispatcher, sink=sink,
                            on_unproven=governed.watch.poke)

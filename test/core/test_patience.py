@@ -25,7 +25,7 @@ def judge(*, now=27, arrived=3, free=(), max_age=66, profile=PROFILE, newest=-33
     forecast.note(arrived_at_ns=ms(arrived), captured_at_ns=0)
     monitor = CycleMonitor(of.contract, ms(-32))
     monitor.judge_before(ms(now))
-    monitor.deliver(ms(newest))
+    monitor.deliver(ms(newest), ms(now))
     return wait_for_successor(frame, profile, now_ns=ms(now), free_at_ns=[ms(now), *map(ms, free)],
                               forecast=forecast, monitor=monitor)
 

@@ -18,7 +18,8 @@ CAM = Model('cam', Criticality.PROTECTED, Contract(
     ms(33), max_age_ns=ms(40), period_ns=ms(33), consumer_period_ns=ms(33),
     miss_budget=MissBudget(1, 4, 1)),
     (Variant('full', 'cam_net', RuntimeProfile(ms(20), ms(25))),), QueuePolicy.LATEST, 1)
-JOB = Model('job', Criticality.BEST_EFFORT, Contract(ms(60), max_age_ns=ms(70)),
+JOB = Model('job', Criticality.BEST_EFFORT, Contract(
+    ms(40), max_age_ns=ms(70), observation_window=1, minimum_background_progress_percent=5),
             (Variant('only', 'job_net', RuntimeProfile(ms(30), ms(30))),), QueuePolicy.FIFO, 4)
 SYSTEM = System({'cam': CAM, 'job': JOB}, streams={'front': 'cam', 'jobs': 'job'})
 STREAMS = {number: 'jobs' if number == 5 else 'front' for number in range(1, 9)}
@@ -46,7 +47,7 @@ class Quiet:
 def played():
     scheduler = Scheduler(SYSTEM)
     metrics = Metrics(lambda: scheduler.snapshot(now_ns=ms(201)))
-    metrics.begin(SYSTEM)
+    metrics.begin()
     sink = metrics.watch(Quiet())
     for event, at_ms in STORY:
         for action in scheduler.handle(event, now_ns=ms(at_ms)):
@@ -93,10 +94,23 @@ def test_counters_are_those_of_the_scheduler(played, serve):
     assert values['vig_overload_state',] == 0 and values['vig_quarantined_slots',] == 0
 
 
-def test_what_was_held_back_and_never_ran_is_starved(played, serve):
+def test_the_background_has_its_progress_and_its_starvation(played, serve):
     values = samples(serve(played[1]))
     assert values['vig_requests_stale_total', 'job', 'jobs'] == 1
     assert values['vig_best_effort_starved_total', 'job', 'jobs'] == 1
+    assert values['vig_background_progress_ratio', 'job', 'jobs'] == 0
+    assert values['vig_background_progress_required_ratio', 'job', 'jobs'] == 0.05
+    assert ('vig_best_effort_starved_total', 'cam', 'front') not in values
+
+
+def test_gaps_and_the_window_of_the_budget_are_told(played, serve):
+    scheduler, metrics = played
+    values = samples(serve(metrics))
+    front = scheduler.snapshot(now_ns=ms(201)).streams[0]
+    assert values['vig_longest_gap_seconds', 'cam', 'front'] == front.longest_gap_ns / 1e9
+    assert values['vig_weakly_hard_observed', 'cam', 'front'] == 1
+    assert values['vig_weakly_hard_misses_left', 'cam', 'front'] == front.weakly_hard_left
+    assert ('vig_longest_gap_seconds', 'job', 'jobs') not in values
 
 
 def test_histograms_and_variants_are_counted_as_they_happen(played, serve):

@@ -3,25 +3,25 @@ What a simulated run was worth, for every stream.
 
 Two ways to count a stream with a period T and a maximum age A, both in permille:
 
-- ``instant``: at each k * T, k = 1 .. floor(duration / T), is the newest delivered result at most
-  A old? That is what a consumer sees.
+- ``instant``: at each cycle k, k = 1 .. floor(duration / T), what a consumer sees, judged by the
+  monitor that judges a live run (``vig_core.coverage``).
 - ``window``: was at least one result that was at most A old delivered in [k * T, (k + 1) * T)? It
   punishes a result that lands just after a window's edge. For comparison with published figures.
 
 Of a stream that is on in bursts only what lies in them counts, from one period after their begin.
-The longest gap is the longest stretch from the first cycle on without such a result; a stream
-that is off by itself has none.
+The longest gap is the monitor's too; a stream that is off by itself has none.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from vig_core.contract import Contract, Criticality
+from vig_core.coverage import supply_of
 from vig_core.model import System
 from vig_core.request import Reason
 from vig_core.sim.engine import Delivery, Run, SimStream
 from vig_core.sim.workload import Periodic
-
+from vig_core.units import quantile_ns
 
 Bursts = tuple[tuple[int, int], ...]
 
@@ -124,23 +124,15 @@ def cycles_of(period_ns: int, duration_ns: int, bursts: Bursts = ()) -> list[int
 
 
 def uncovered_instants(results: Iterable[tuple[int, int]], *, period_ns: int, max_age_ns: int,
-                       duration_ns: int, bursts: Bursts = ()) -> int:
+                       duration_ns: int) -> int:
     """
     Count the cycles at which the newest delivered result is too old, or there is none.
 
     :param results: ``(delivery, capture)`` in ns.
-    :param bursts: ``(begin, end)`` of what counts; empty for everything.
     """
-    left = sorted(results, reverse=True)
-    newest_ns: int | None = None
-    uncovered = 0
-    for cycle in cycles_of(period_ns, duration_ns, bursts):
-        cycle_ns = cycle * period_ns
-        while left and left[-1][0] <= cycle_ns:
-            captured_ns = left.pop()[1]
-            newest_ns = captured_ns if newest_ns is None else max(newest_ns, captured_ns)
-        uncovered += newest_ns is None or cycle_ns - newest_ns > max_age_ns
-    return uncovered
+    supply = supply_of(_plain(period_ns, max_age_ns), sorted(results), origin_ns=0,
+                       until_ns=duration_ns)
+    return supply.cycles - supply.covered
 
 
 def uncovered_windows(results: Iterable[tuple[int, int]], *, period_ns: int, max_age_ns: int,
@@ -154,18 +146,12 @@ def uncovered_windows(results: Iterable[tuple[int, int]], *, period_ns: int, max
 def longest_gap_ns(results: Iterable[tuple[int, int]], *, period_ns: int, max_age_ns: int,
                    duration_ns: int) -> int:
     """Measure the longest stretch without a fresh result, from the first cycle to the end."""
-    supplied_until_ns = period_ns
-    longest_ns = 0
-    for delivered_ns, captured_ns in sorted(results):
-        longest_ns = max(longest_ns, min(delivered_ns, duration_ns) - supplied_until_ns)
-        supplied_until_ns = max(supplied_until_ns, captured_ns + max_age_ns)
-    return max(longest_ns, duration_ns - supplied_until_ns)
+    return supply_of(_plain(period_ns, max_age_ns), sorted(results), origin_ns=0,
+                     until_ns=duration_ns).longest_gap_ns
 
 
-def quantile_ns(values_ns: Iterable[int], percent: int) -> int | None:
-    """Nearest-rank quantile; ``None`` of nothing."""
-    ranked = sorted(values_ns)
-    return ranked[-(-len(ranked) * percent // 100) - 1] if ranked else None
+def _plain(period_ns: int, max_age_ns: int) -> Contract:
+    return Contract(deadline_ns=max_age_ns, max_age_ns=max_age_ns, period_ns=period_ns)
 
 
 def _judge_stream(stream: SimStream, ends: list[Delivery], run: Run,
@@ -173,13 +159,13 @@ def _judge_stream(stream: SimStream, ends: list[Delivery], run: Run,
     model = system.models[stream.model]
     contract = model.contract
     done = [end for end in ends if end.reason is Reason.COMPLETED]
-    ages_ns = [end.ended_at_ns - end.captured_at_ns for end in done]
+    ages_ns = sorted(end.ended_at_ns - end.captured_at_ns for end in done)
     drops = {reason.value: sum(end.reason is reason for end in ends)
              for reason in Reason if reason is not Reason.COMPLETED}
     drops['given_up'] = run.given_up.get(stream.name, 0)
     releases = len(ends) + drops['given_up']
     met = sum(age_ns <= contract.deadline_ns for age_ns in ages_ns)
-    instant, window, gap_ns = _supply(done, stream, contract, run.duration_ns)
+    instant, window, gap_ns = _supply(ends, stream, contract, run.duration_ns)
     return StreamReport(
         stream=stream.name, model=model.name, criticality=model.criticality,
         is_guarded=model.is_guarded, instant_permille=instant, window_permille=window,
@@ -189,22 +175,24 @@ def _judge_stream(stream: SimStream, ends: list[Delivery], run: Run,
         drops={reason: count for reason, count in drops.items() if count})
 
 
-def _supply(done: list[Delivery], stream: SimStream, contract: Contract,
+def _supply(ends: list[Delivery], stream: SimStream, contract: Contract,
             duration_ns: int) -> tuple[float | None, float | None, int | None]:
     """Count both ways and measure the gap, where the contract says what fresh means."""
     period_ns, max_age_ns = contract.cycle_ns, contract.max_age_ns
     if period_ns is None or max_age_ns is None:
         return None, None, None
     bursts = stream.arrivals.windows if isinstance(stream.arrivals, Periodic) else ()
-    results = [(end.ended_at_ns, end.captured_at_ns) for end in done]
-    cycles = len(cycles_of(period_ns, duration_ns, bursts))
-    instants = uncovered_instants(results, period_ns=period_ns, max_age_ns=max_age_ns,
-                                  duration_ns=duration_ns, bursts=bursts)
-    windows = uncovered_windows(results, period_ns=period_ns, max_age_ns=max_age_ns,
-                                duration_ns=duration_ns, bursts=bursts)
-    gap_ns = None if bursts else longest_gap_ns(
-        results, period_ns=period_ns, max_age_ns=max_age_ns, duration_ns=duration_ns)
-    return _permille(instants, cycles), _permille(windows, cycles), gap_ns
+    numbers = cycles_of(period_ns, duration_ns, bursts)
+    instants = frozenset(contract.phase_ns + number * period_ns for number in numbers)
+    supply = supply_of(
+        contract, ((end.ended_at_ns, end.captured_at_ns if end.reason is Reason.COMPLETED
+                    else None) for end in ends), origin_ns=0, until_ns=duration_ns,
+        counts=instants.__contains__ if bursts else None)
+    windows = uncovered_windows(
+        [(end.ended_at_ns, end.captured_at_ns) for end in ends if end.reason is Reason.COMPLETED],
+        period_ns=period_ns, max_age_ns=max_age_ns, duration_ns=duration_ns, bursts=bursts)
+    return (_permille(supply.cycles - supply.covered, supply.cycles),
+            _permille(windows, len(numbers)), None if bursts else supply.longest_gap_ns)
 
 
 def _permille(part: float, whole: float) -> float:

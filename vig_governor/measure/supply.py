@@ -8,12 +8,12 @@ nanoseconds of one clock.
 from collections.abc import Callable, Sequence
 
 from vig_core.contract import Contract
-from vig_core.coverage import CycleMonitor
+from vig_core.coverage import supply_of
 
 
 def covered_cycles(results: Sequence[Sequence[int]], *, start_ns: int, end_ns: int,
                    period_ns: int, max_age_ns: int,
-                   counts: Callable[[int], bool] = lambda instant_ns: True) -> tuple[int, int]:
+                   counts: Callable[[int], bool] | None = None) -> tuple[int, int]:
     """
     Count the consumer cycles in which a usable result was there.
 
@@ -24,19 +24,11 @@ def covered_cycles(results: Sequence[Sequence[int]], *, start_ns: int, end_ns: i
     :param counts: tells of a cycle's instant whether it is judged at all.
     :returns: covered cycles, all cycles that count.
     """
-    monitor = CycleMonitor(
+    supply = supply_of(
         Contract(deadline_ns=max_age_ns, max_age_ns=max_age_ns, period_ns=period_ns),
-        start_ns - period_ns)
-    covered = cycles = taken = 0
-    while (instant_ns := monitor.next_cycle_ns) <= end_ns:
-        while taken < len(results) and results[taken][1] <= instant_ns:
-            monitor.deliver(results[taken][0])
-            taken += 1
-        is_covered, _ = monitor.judge_before(instant_ns + 1)
-        if counts(instant_ns):
-            covered += is_covered
-            cycles += 1
-    return covered, cycles
+        ((received_ns, captured_ns) for captured_ns, received_ns in results),
+        origin_ns=start_ns - period_ns, until_ns=end_ns, counts=counts)
+    return supply.covered, supply.cycles
 
 
 def fresh_ns(results: Sequence[Sequence[int]], *, start_ns: int, end_ns: int,
