@@ -162,6 +162,11 @@ class Actor:
             self._thread.join(timeout=5.0)
 
     @property
+    def is_over(self) -> bool:
+        """Whether its thread has ended, so that nobody touches the scheduler any more."""
+        return not self._thread.is_alive()
+
+    @property
     def open_requests(self) -> int:
         """How many accepted requests have not been ended yet."""
         return len(self._open)

@@ -15,7 +15,7 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 
-from rclpy.clock import Clock, JumpThreshold, TimeJump
+from rclpy.clock import Clock, JumpThreshold
 from rclpy.clock_type import ClockType
 from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -39,6 +39,7 @@ from vig_governor.backend.credentials import load_credentials
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.clock import SteadyClock
 from vig_governor.config import load_config, StreamBinding
+from vig_governor.contract_memory import ContractMemory
 from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.encoders.reference import REFERENCE_TYPE
 from vig_governor.logs import RosLogHandler
@@ -76,6 +77,7 @@ class GovernorNode(LifecycleNode):
         self._session: Session | None = None
         self._last_actor: Actor | None = None
         self._last_governed: Governed | None = None
+        self._memory = ContractMemory()
         self._made_for_life = ExitStack()
         self._made_by_configure = ExitStack()
         self._made_by_activate = ExitStack()
@@ -150,7 +152,7 @@ class GovernorNode(LifecycleNode):
                 logs_decisions=parameter(self, 'log_decisions'),
                 record=parameter(self, 'record'),
                 record_max_bytes=parameter(self, 'record_max_mb') * BYTES_PER_MB,
-                metrics=self._reports.metrics,
+                metrics=self._reports.metrics, memory=self._memory,
                 before=self._last_actor if self._last_governed is governed else None)
             self._take_over(session, governed)
             made.callback(session.close)
@@ -160,7 +162,7 @@ class GovernorNode(LifecycleNode):
                 self._open_input(governed, session, binding, made)
             handle = self.get_clock().create_jump_callback(
                 JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1)),
-                post_callback=partial(_on_jump, session))
+                post_callback=lambda jump: session.jump(jump.delta.nanoseconds))
             made.callback(handle.unregister)
             self._session = session
             self._made_by_activate = made.pop_all()
@@ -335,10 +337,6 @@ class GovernorNode(LifecycleNode):
 
     def _ros_now_ns(self) -> int:
         return int(self.get_clock().now().nanoseconds)
-
-
-def _on_jump(session: Session, jump: TimeJump) -> None:
-    session.jump(jump.delta.nanoseconds)
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 
 from vig_core.actions import Action, Defer, Dispatch, ReportOverload, Terminate
 from vig_core.errors import RefusedEvent
-from vig_core.events import Event, RequestArrived
+from vig_core.events import CyclesInherited, Event, RequestArrived
 from vig_core.model import System
 from vig_core.scheduler import Scheduler
 from vig_core.units import NS_PER_MS
@@ -255,6 +255,10 @@ class RecordingScheduler:
     def snapshot(self, *, now_ns: int) -> Any:
         """Freeze the counters."""
         return self._scheduler.snapshot(now_ns=now_ns)
+
+    def bequeath(self, *, now_ns: int) -> tuple[CyclesInherited, ...]:
+        """Give the windows of all miss budgets; for a later scheduler."""
+        return self._scheduler.bequeath(now_ns=now_ns)
 
 
 def _ms(value_ns: int) -> float:

@@ -17,6 +17,7 @@ from vig_governor.assembly import Assembly
 from vig_governor.authority import AuthorityCheck
 from vig_governor.backend.base import Backend
 from vig_governor.config import Config
+from vig_governor.contract_memory import ContractMemory
 from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.dispatcher import Dispatcher
 from vig_governor.intake import Intake
@@ -61,6 +62,7 @@ class Session:
     :param before: the actor of an earlier session with the same server: what it has not seen end
         holds its slots here too.
     :param metrics: where to count for Prometheus, if that is asked for.
+    :param memory: windows of miss budgets, which go on here and are given back at the end.
     :raises TraceError: the trace cannot be written.
     """
 
@@ -68,7 +70,8 @@ class Session:
                  numbers: 'itertools.count[int]', on_overload: Callable[[], object],
                  logs_decisions: bool, record: str = '',
                  record_max_bytes: int = DEFAULT_MAX_BYTES,
-                 metrics: Metrics | None = None, before: Actor | None = None) -> None:
+                 metrics: Metrics | None = None, before: Actor | None = None,
+                 memory: ContractMemory | None = None) -> None:
         config, assembly = governed.config, governed.assembly
         self._drain_deadline_s = config.backend.drain_deadline_ns / NS_PER_S
         self._clock = clock
@@ -91,6 +94,9 @@ class Session:
             sink = metrics.watch(sink)
         self.actor = Actor(scheduler, clock=clock, sending=self.dispatcher, sink=sink,
                            on_unproven=governed.watch.poke)
+        self._memory = ContractMemory() if memory is None else memory
+        for window in self._memory.resume(system):
+            self.actor.post(window)
         if before is not None:
             self.actor.inherit(before)
             if self.actor.unproven_executions:
@@ -188,6 +194,9 @@ class Session:
         """End both kinds of threads; idempotent."""
         self.authority.close()
         self.actor.stop()
+        if self.actor.is_over:
+            self._memory.keep(self._governed.assembly.system,
+                              self._scheduler.bequeath(now_ns=self._clock.now_ns()))
         self.dispatcher.close()
         if self._trace is not None:
             self._trace.close()

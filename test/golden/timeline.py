@@ -20,6 +20,7 @@ A model with ``p50`` and ``p99`` has one variant, ``main``. Then, in order of ti
                   complete ID | fail ID [unproven] | refuse ID REASON | cancel ID
                   jump | drain | expire | proven ID ... | doubt BACKEND_MODEL | wake
                   inherit ID MODEL BACKEND_MODEL
+                  window STREAM +-+ next MS [newest MS] (covered and missed cycles, oldest first)
     at MS refused (an event as above that must raise RefusedEvent)
     at MS out     dispatch ID [VARIANT] [planned MS] | release ID | overload STATE
                   terminate ID REASON [age MS] [wait MS] [deadline met] [input held]
@@ -35,10 +36,10 @@ from pathlib import Path
 
 from vig_core.contract import Contract, Criticality, MissBudget, Overflow, QueuePolicy
 from vig_core.errors import VigError
-from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
-                             DrainExpired, DrainStarted, Event, ExecutionInherited,
-                             ExecutionsProvenOver, ProfileDoubted, RequestArrived, Stamp,
-                             TimeJumped, Woke)
+from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, CyclesInherited,
+                             DispatchRefused, DrainExpired, DrainStarted, Event,
+                             ExecutionInherited, ExecutionsProvenOver, ProfileDoubted,
+                             RequestArrived, Stamp, TimeJumped, Woke)
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 
@@ -238,6 +239,14 @@ def _event(at_ns: int, words: list[str]) -> Callable[[int], Event]:
             payload_bytes=int(options.get('bytes', '0')),
             stamp=Stamp(options.get('stamp', 'trusted')), stamp_detail='as the timeline says')
         return lambda origin_ns: replace(arrival, generation_ns=captured_ns + origin_ns)
+    if what == 'window':
+        options = _options(rest[2:], ('next', 'newest'))
+        newest_ns = instant(options['newest']) if 'newest' in options else None
+        return lambda origin_ns: CyclesInherited(
+            rest[0], 0, instant(options['next']) + origin_ns,
+            tuple(mark == '+' for mark in rest[1]),
+            len(rest[1]) - len(rest[1].rstrip('-')),
+            None if newest_ns is None else newest_ns + origin_ns)
     event = _plain_event(what, rest)
     return lambda _: event
 
