@@ -154,16 +154,12 @@ class Actor:
         self.stop()
         return is_clean
 
-    def stop(self) -> None:
-        """End the thread; what is still open ends ``cancelled``. Bounded and idempotent."""
+    def stop(self) -> bool:
+        """End the thread; what is still open ends ``cancelled``. Says if it ended; idempotent."""
         self._must_end = True
         self._inbox.put((None, None, 0))
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout=5.0)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its thread has ended, so that nobody touches the scheduler any more."""
         return not self._thread.is_alive()
 
     @property

@@ -193,8 +193,7 @@ class Session:
     def close(self) -> None:
         """End both kinds of threads; idempotent."""
         self.authority.close()
-        self.actor.stop()
-        if self.actor.is_over:
+        if self.actor.stop():
             self._memory.keep(self._governed.assembly.system,
                               self._scheduler.bequeath(now_ns=self._clock.now_ns()))
         self.dispatcher.close()
