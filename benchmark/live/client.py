@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmark.live.worker import say, serve, spin_until_told
 
+from vig_governor.allocator import keep_freed_memory
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.demo.direct import DirectNode, DirectStream
 
@@ -25,4 +26,5 @@ def play(cell: dict[str, Any]) -> None:
 
 
 if __name__ == '__main__':
+    keep_freed_memory()
     sys.exit(serve(play))

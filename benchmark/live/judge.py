@@ -126,6 +126,9 @@ def status_of(streams: Mapping[str, Mapping[str, Any]], share: Share,
     """
     Say whether a cell counts: ``valid``, ``disturbed``, ``incomplete`` or ``broken``, and why.
 
+    Only what others did disturbs a cell. Where the arm itself left the cameras too little of the
+    processor, so that they were late, that is said of the cell and is a property of the arm.
+
     :param logs: stamp and lateness of the frames of every stream.
     :param planned: frames that should have been published.
     """
@@ -138,12 +141,12 @@ def status_of(streams: Mapping[str, Mapping[str, Any]], share: Share,
     published = sum(map(len, logs))
     if published < COMPLETE_SHARE * planned:
         return 'incomplete', [f'{published} of {planned} frames were published']
-    disturbances = share.disturbances
+    status = 'disturbed' if share.disturbances else 'valid'
     late = [late_ns for log in logs for _, late_ns in log]
     late_ms = quantile(late, 99) / NS_PER_MS
-    if late_ms > CAMERA_LATE_MS:
-        disturbances.append(f'the cameras were late by {late_ms:.1f} ms (p99)')
-    return ('disturbed', disturbances) if disturbances else ('valid', [])
+    remarks = ([f'the cameras were late by {late_ms:.1f} ms (p99)']
+               if late_ms > CAMERA_LATE_MS else [])
+    return status, [*share.disturbances, *remarks]
 
 
 def background_permille(streams: Mapping[str, Mapping[str, Any]]) -> float | None:

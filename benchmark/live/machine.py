@@ -10,6 +10,7 @@ import psutil
 # Above these a cell is called disturbed.
 FOREIGN_PERCENT = 10.0
 STEAL_PERCENT = 2.0
+# Above this it is said how late the cameras were.
 CAMERA_LATE_MS = 5.0
 
 
@@ -87,8 +88,9 @@ def _tree_s(pid: int) -> float:
 
 
 def _process_s(process: psutil.Process) -> float:
+    """Give what a process used, with its children that have ended and been waited for."""
     try:
         used = process.cpu_times()
     except psutil.NoSuchProcess:
         return 0.0
-    return float(used.user + used.system)
+    return float(used.user + used.system + used.children_user + used.children_system)

@@ -2,9 +2,11 @@
 
 import json
 import os
+import subprocess
+import sys
 
 from benchmark.live import judge, report
-from benchmark.live.machine import between, Share, Usage
+from benchmark.live.machine import between, look, Share, Usage
 from benchmark.live.summary import Summary
 import pytest
 
@@ -81,13 +83,26 @@ def test_a_cell_on_a_quiet_machine_is_valid():
 @pytest.mark.parametrize('change, name', [
     ({'share': Share({}, 40.0, 0.0)}, 'disturbed'),
     ({'share': Share({}, 0.0, 9.0)}, 'disturbed'),
-    ({'late': 30}, 'disturbed'),
     ({'frames': 60}, 'incomplete'),
     ({'streams': {'s': {'ends': {'backend_failed': 1}, 'results': 9, 'frames': 9}}}, 'broken'),
     ({'streams': {'s': {'ends': {'stale': 9}, 'results': 0, 'frames': 9}}}, 'broken'),
 ])
 def test_whatever_makes_a_cell_doubtful_is_named(change, name):
     assert status(**change) == name
+
+
+def test_cameras_that_the_arm_itself_made_late_are_named_and_disturb_nothing():
+    streams = {'s': {'ends': {'completed': 100}, 'results': 100, 'frames': 100}}
+    assert judge.status_of(streams, QUIET, [[ms(0, 30)] * 100], 100) == (
+        'valid', ['the cameras were late by 30.0 ms (p99)'])
+
+
+def test_the_processor_time_of_children_that_have_ended_is_ours():
+    before = look()
+    subprocess.run([sys.executable, '-c',
+                    'import time\nwhile time.process_time() < 0.4: pass'], check=True)
+    after = look()
+    assert after.parts_s['all'] - before.parts_s['all'] >= 0.39
 
 
 def test_processor_time_that_is_not_ours_is_foreign():

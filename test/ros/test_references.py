@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import zlib
 
 import numpy as np
@@ -137,6 +138,29 @@ def test_a_failing_block_publishes_nothing_and_loses_no_memory(stage):
         publish(producer)
         statuses.wait_for(1)
         assert producer.sent == 1 and len(statuses) == 1
+
+
+def test_a_producer_that_ends_waits_for_the_frame_that_runs_and_loses_none(stage):
+    _, statuses = activate(stage, 'slow', runtime_ms=310)
+    with producing(stage.client) as producer:
+        publish(producer)
+        wait_until(lambda: stage.node.session.intakes['front'].received == 1)
+        publish(producer)
+        producer.close(timeout_s=10)
+        statuses.wait_for(2)
+        assert {status.reason for status in statuses.messages} == {RequestStatus.COMPLETED}
+        assert producer.given_up == 0 and not own_files()
+
+
+def test_a_producer_that_ends_waits_for_a_status_no_longer_than_it_was_told(stage):
+    activate(stage, 'slow', runtime_ms=310)
+    with producing(stage.client) as producer:
+        publish(producer)
+        wait_until(lambda: stage.node.session.intakes['front'].received == 1)
+        begin_s = time.monotonic()
+        producer.close(timeout_s=0.2)
+        assert 0.2 <= time.monotonic() - begin_s < 2.0
+        assert not own_files()
 
 
 def test_superseded_frames_give_their_memory_back_while_another_runs(stage):

@@ -6,7 +6,7 @@ travels through shared memory, each request has a thread of its own, and at most
 in flight. A frame that comes while all are taken is refused (status ``capacity``), or, with
 ``--keep-newest``, waits until one is free or a newer one takes its place (``superseded``). The
 node publishes the same messages on the same topics as the governor, so that all are measured at
-one boundary.
+one boundary, and keeps freed memory as the governor does (adr/0014).
 """
 
 import argparse
@@ -27,6 +27,7 @@ from rclpy.time import Time
 from sensor_msgs.msg import Image
 from vig.msg import InferenceResult, RequestStatus, Tensor
 
+from vig_governor.allocator import keep_freed_memory
 from vig_governor.backend.base import Answered, Outcome
 from vig_governor.backend.senders import Senders
 from vig_governor.backend.triton import TritonBackend
@@ -157,6 +158,7 @@ def main() -> int:
                         help='let the newest frame wait while all are in flight')
     options = parser.parse_args()
     stop = StopSignal()
+    keep_freed_memory()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     executor = SingleThreadedExecutor()
     backend = TritonBackend(options.endpoint)

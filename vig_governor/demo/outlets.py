@@ -15,6 +15,8 @@ from std_msgs.msg import Header
 
 from vig_governor.producer import TensorProducer
 
+LAST_STATUSES_S = 2.0
+
 
 class Outlet(Protocol):
     """Where a camera's frames go."""
@@ -69,13 +71,13 @@ class LendingOutlet:
             return stack.pop_all().close
 
     def close(self) -> dict[str, int]:
-        """Take the memory away and say what became of the frames; see ``Outlet``."""
+        """Wait for the last statuses, take the memory away, say what became; see ``Outlet``."""
         self._must_end.set()
         self._thread.join()
         producer = self._producer
+        producer.close(timeout_s=LAST_STATUSES_S)
         counts: dict[str, Any] = {name: getattr(producer, name)
                                   for name in ('sent', 'dropped', 'unheard', 'given_up')}
-        producer.close()
         self._executor.shutdown()
         return counts
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
 from rclpy.time import Time
 
 from std_msgs.msg import Header
@@ -26,6 +27,7 @@ from vig_governor.producer.ring import Ring
 
 STATUS_DEPTH = 100
 SAY_EVERY_S = 5.0
+POLL_S = 0.002
 
 
 class TensorProducer:
@@ -159,10 +161,21 @@ class TensorProducer:
             header=header, region=memory.key, offset=0, byte_size=byte_size, name=self._tensor,
             datatype=self._datatype, shape=sizes))
 
-    def close(self) -> None:
-        """Take the memory's names away and leave the topics; idempotent. Frames not ended fail."""
+    def close(self, *, timeout_s: float = 1.0) -> None:
+        """
+        Let what is lent come back, take the memory's names away, leave the topics; idempotent.
+
+        It reads the statuses itself, so the node need not be spun meanwhile, and may be. A frame
+        that has not ended by then fails if the server has yet to look for it.
+
+        :param timeout_s: how long frames may take to end; without a governor it does not wait.
+        """
         if self._end.detach() is None:
             return
+        end_s = time.monotonic() + timeout_s
+        while self._is_awaiting() and time.monotonic() < end_s:
+            if not any([self._take_status(subscription) for subscription in self._statuses]):
+                time.sleep(POLL_S)
         self._ring.close()
         for subscription in self._statuses:
             self._node.destroy_subscription(subscription)
@@ -183,6 +196,19 @@ class TensorProducer:
         """Whether nobody is there who could send a status."""
         return not any(self._node.count_publishers(subscription.topic_name)
                        for subscription in self._statuses)
+
+    def _is_awaiting(self) -> bool:
+        """Whether frames are lent and somebody is there who will say what became of them."""
+        return bool(self._ring.lent and self._node.context.ok() and not self._is_alone())
+
+    def _take_status(self, subscription: Subscription) -> bool:
+        """Take one status past the executor; whether there was one."""
+        with subscription.handle:
+            taken = subscription.handle.take_message(subscription.msg_type, False)
+        if taken is None:
+            return False
+        self._ended(taken[0])
+        return True
 
     def _drop(self) -> None:
         self.dropped += 1
