@@ -1,6 +1,7 @@
 """What the demo tells a person about its figures."""
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -68,6 +69,21 @@ def test_the_comparison_shows_both_runs_of_every_stream_in_110_columns():
     assert shown.count('direct') == shown.count('governed') == 2
     assert '10.0 %' in shown and '99.0 %' in shown and 'superseded' in shown
     assert max(len(line) for line in shown.splitlines()) <= 110
+
+
+def test_the_table_of_the_readme_has_its_columns_and_rows():
+    readme = (Path(__file__).parents[2] / 'README.md').read_text(encoding='utf-8')
+    said = table.markdown(
+        DemoPlan((stream('face', 'protected', 'small'),
+                  stream('archive', 'best_effort', 'big', max_age_ms=2000, rate_hz=5.0)), ()),
+        [report('face', 'protected', 53), report('archive', 'best_effort', 100)],
+        [report('face', 'protected', 97), report('archive', 'best_effort', 0)]).splitlines()
+    assert '\n'.join(said[:2]) in readme
+    assert said[2] == ('| face, 30 Hz | protected | ≤ 120 ms old, every 33 ms | 53 % '
+                       '| **97 %** |')
+    assert said[3] == ('| archive, 5 Hz | best effort | ≤ 2 s old, every 200 ms | 100 % | 0 % |')
+    assert said[5] == ('Age of the results, p50 / p95: face 20 ms / 40 ms against '
+                       '20 ms / 40 ms.')
 
 
 def snapshot(**face):

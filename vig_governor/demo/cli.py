@@ -154,6 +154,12 @@ class _Demo:
         for hint in table.hints(plan, profiles, reports.get('governed', ())):
             self._console.print(hint)
         self._draw(plan, direct, governed)
+        if direct is not None and governed is not None:
+            readme = table.markdown(plan, reports['direct'], reports['governed'])
+            (self._folder / 'table.md').write_text(readme + '\n', encoding='utf-8')
+            self._console.print(f'the table of the README, from this run '
+                                f'({self._folder / "table.md"}):\n\n{readme}',
+                                markup=False, soft_wrap=True)
 
     def _conditions(self, models: set[int]) -> str:
         cores = ', '.join(map(str, sorted(models)))

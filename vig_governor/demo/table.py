@@ -101,6 +101,29 @@ def comparison(plan: DemoPlan, arms: Mapping[str, Sequence[StreamReport]],
     return table
 
 
+def markdown(plan: DemoPlan, direct: Sequence[StreamReport],
+             governed: Sequence[StreamReport]) -> str:
+    """Write the table that the README shows: coverage by stream, both runs side by side."""
+    lines = ['| camera | class | needs a result | straight to Triton | with the governor |',
+             '|---|---|---|---:|---:|']
+    for stream, before, after in zip(plan.streams, direct, governed):
+        gained = f'{after.coverage_percent:.0f} %'
+        lines.append(
+            f'| {stream.name}, {stream.rate_hz:g} Hz | {stream.criticality.replace("_", " ")} '
+            f'| ≤ {_limit(stream.max_age_ms)} old, every {stream.period_ms} ms '
+            f'| {before.coverage_percent:.0f} % '
+            f'| {f"**{gained}**" if stream.criticality in _GUARDED else gained} |')
+    ages = '; '.join(
+        f'{before.stream} {_ms(before.age_p50_ms)} / {_ms(before.age_p95_ms)} against '
+        f'{_ms(after.age_p50_ms)} / {_ms(after.age_p95_ms)}'
+        for before, after in zip(direct, governed) if after.criticality in _GUARDED)
+    return '\n'.join([*lines, '', f'Age of the results, p50 / p95: {ages}.'])
+
+
+def _limit(limit_ms: int) -> str:
+    return f'{limit_ms // 1000} s' if limit_ms % 1000 == 0 else f'{limit_ms} ms'
+
+
 def verdict(direct: Sequence[StreamReport], governed: Sequence[StreamReport]) -> str:
     """Say in one sentence each what the guarded streams got in both arms."""
     return '\n'.join(
