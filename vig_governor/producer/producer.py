@@ -174,7 +174,7 @@ class TensorProducer:
             return
         end_s = time.monotonic() + timeout_s
         while self._is_awaiting() and time.monotonic() < end_s:
-            if not any([self._take_status(subscription) for subscription in self._statuses]):
+            if not sum(map(self._take_status, self._statuses)):
                 time.sleep(POLL_S)
         self._ring.close()
         for subscription in self._statuses:
