@@ -32,6 +32,7 @@ WITH_ROS = frozenset({
 MAY_SAY_TRITONCLIENT = frozenset({'vig_governor.backend.triton', 'vig_governor.backend.channel',
                                   'vig_governor.backend.triton_facts',
                                   'vig_governor.backend.shared_memory',
+                                  'vig_governor.backend.streaming',
                                   'vig_governor.backend.wire'})
 MAX_LINES = {'vig_core': 340, 'vig_governor': 350}
 

@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import psutil
 import pytest
 from triton_fixture import require_triton
 
@@ -14,9 +15,12 @@ from vig_governor.demo.language_repository import LANGUAGE_MODELS
 from vig_governor.demo.repository import write_repository
 from vig_governor.triton_server import TritonServer
 
+from waiting import wait_until
+
 pytestmark = pytest.mark.server
 
 SERVED = ('smollm2_q8', 'smollm2_q4', 'smollm2_q8_uncached')
+STREAMED = 'smollm2_q4_stream'
 QUESTION = ('<|im_start|>user\nWhat is the capital of France?<|im_end|>\n'
             '<|im_start|>assistant\n').encode()
 
@@ -34,11 +38,12 @@ def store():
 def backend(store, tmp_path_factory):
     require_triton()
     folder = tmp_path_factory.mktemp('repository')
-    environment = write_repository(folder, store, SERVED)
+    environment = write_repository(folder, store, (*SERVED, STREAMED))
     with TritonServer(folder, environment=environment) as server:
         backend = TritonBackend(server.grpc_endpoint)
         backend.connect(timeout_s=10)
-        backend.open_stream('test', slots=1, transport='copy')
+        backend.open_stream('test', slots=2, transport='copy')
+        backend.inspect(STREAMED, timeout_s=10, may_stream=True)
         yield backend
         backend.close()
 
@@ -104,6 +109,55 @@ def test_a_prompt_that_is_too_long_fails_with_both_lengths_and_the_model_goes_on
     assert outcome.is_over
     assert 'the model takes at most 1024 together with its answer' in outcome.detail
     assert b'Paris' in answer(ask('smollm2_q8', QUESTION, 16))[0]
+
+
+def test_the_decoupled_form_says_the_same_token_by_token(ask):
+    outcome = ask(STREAMED, QUESTION, 32)
+    assert isinstance(outcome, Answered), outcome
+    texts = [output.data[4:] for output in outcome.outputs if output.name == 'TEXT']
+    counts = [int(np.frombuffer(output.data, np.int32)[0]) for output in outcome.outputs
+              if output.name == 'TOKENS']
+    ends = [bool(output.data[0]) for output in outcome.outputs if output.name == 'END']
+    whole, tokens, is_end, _ = answer(ask('smollm2_q4', QUESTION, 32))
+    assert b''.join(texts) == whole
+    assert counts == [1] * tokens + [0]
+    assert ends == [False] * tokens + [True]
+    assert is_end
+
+
+def test_a_decoupled_model_that_fails_says_why_and_goes_on(ask, backend):
+    outcome = ask(STREAMED, b'word ' * 2000, 1)
+    assert isinstance(outcome, Failed)
+    assert outcome.is_over
+    assert 'the model takes at most 1024 together with its answer' in outcome.detail
+    assert isinstance(ask(STREAMED, QUESTION, 1), Answered)
+
+
+def test_each_request_of_a_decoupled_model_counts_once_on_the_server(ask, backend):
+    before = backend.statistics(STREAMED)
+    for _ in range(3):
+        ask(STREAMED, QUESTION, 2)
+    wait_until(lambda: backend.statistics(STREAMED).finished == before.finished + 3, 5)
+
+
+def test_a_server_with_a_used_stream_ends_at_once(store, tmp_path):
+    environment = write_repository(tmp_path, store, [STREAMED])
+    server = TritonServer(tmp_path, environment=environment)
+    with server:
+        backend = TritonBackend(server.grpc_endpoint)
+        backend.connect(timeout_s=10)
+        backend.open_stream('test', slots=1, transport='copy')
+        backend.inspect(STREAMED, timeout_s=10, may_stream=True)
+        slot = backend.acquire('test', 1)
+        slot.put_bytes('PROMPT', (1,), [QUESTION])
+        slot.allocate('MAX_TOKENS', (1,), 'INT32')[...] = 1
+        answered = threading.Event()
+        backend.infer(1, STREAMED, slot, lambda outcome: answered.set())
+        assert answered.wait(60)
+        process = psutil.Process(server.pid)
+        process.terminate()
+        assert process.wait(30) == 0
+        backend.close()
 
 
 def test_the_table_names_each_form_once():

@@ -57,11 +57,13 @@ class ModelSignature:
     """One sentence each: dynamic batching delay, bounded server queue, and the like."""
     steps: tuple[str, ...] = ()
     """Models that run within this one, where it is an ensemble."""
+    is_decoupled: bool = False
+    """It answers any number of times, on the streaming endpoint only."""
 
     @property
     def digest(self) -> str:
         """Equal for two models that can stand in for each other."""
-        return repr((self.inputs, self.outputs, self.max_batch_size > 0))
+        return repr((self.inputs, self.outputs, self.max_batch_size > 0, self.is_decoupled))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,13 @@ class Backend(Protocol):
         :raises BackendUnavailable: within ``timeout_s``; the object may be used again.
         """
 
-    def inspect(self, backend_model: str, *, timeout_s: float) -> ModelSignature:
+    def inspect(self, backend_model: str, *, timeout_s: float,
+                may_stream: bool = False) -> ModelSignature:
         """
         Describe a model that is ready.
 
+        :param may_stream: from now on, take the model also where it is decoupled; its outcome
+            has the outputs of all its answers.
         :raises BackendUnavailable: the model is unknown, not ready, or the server is gone.
         """
 

@@ -1,7 +1,9 @@
 """The connection to Triton: channel options, certificates, and the token in every call."""
 
+from pathlib import Path
 from typing import Any
 
+import grpc
 import tritonclient.grpc as triton
 
 from vig_governor.backend.credentials import Credentials
@@ -27,6 +29,20 @@ def make_client(endpoint: str, credentials: Credentials) -> triton.InferenceServ
     if credentials.authorization:
         client.register_plugin(_Bearer(credentials.authorization))
     return client
+
+
+def make_channel(endpoint: str, credentials: Credentials) -> grpc.Channel:
+    """Make a channel of our own for the calls that the client library wraps in threads."""
+    options = list(_CHANNEL)
+    if not credentials.uses_tls:
+        return grpc.insecure_channel(endpoint, options)
+
+    def content(path: str | None) -> bytes | None:
+        return None if path is None else Path(path).read_bytes()
+
+    return grpc.secure_channel(endpoint, grpc.ssl_channel_credentials(
+        content(credentials.root_certificates), content(credentials.private_key),
+        content(credentials.certificate_chain)), options)
 
 
 class _Bearer(triton.InferenceServerClientPlugin):  # type: ignore[misc]

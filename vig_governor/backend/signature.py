@@ -23,19 +23,21 @@ class NotGovernable(VigError):
     """A model that answers in a way that one request with one answer cannot serve."""
 
 
-def signature_of(config: Mapping[str, Any]) -> ModelSignature:
+def signature_of(config: Mapping[str, Any], *, may_stream: bool = False) -> ModelSignature:
     """
     Read a model configuration in its JSON form (numbers as text, zeros left out).
 
-    :raises NotGovernable: a decoupled model, or one that needs sequence ids.
+    :param may_stream: whether a decoupled model is of use.
+    :raises NotGovernable: a decoupled model otherwise, or one that needs sequence ids.
     """
     name = str(config['name'])
-    if config.get('model_transaction_policy', {}).get('decoupled'):
+    is_decoupled = bool(config.get('model_transaction_policy', {}).get('decoupled'))
+    if is_decoupled and not may_stream:
         raise NotGovernable(
             f'model {name!r} is decoupled (it answers with any number of responses): only models '
-            'with one answer for each request are supported; set '
-            'model_transaction_policy.decoupled to false in its config.pbtxt, or leave it out of '
-            'the configuration')
+            'with one answer for each request are supported, and generative ones (decoupled: true '
+            'and cooperative); set model_transaction_policy.decoupled to false in its '
+            'config.pbtxt, or leave it out of the configuration')
     if 'sequence_batching' in config:
         raise NotGovernable(
             f'model {name!r} uses sequence_batching: its requests need a sequence id, which is '
@@ -47,7 +49,8 @@ def signature_of(config: Mapping[str, Any]) -> ModelSignature:
         max_batch_size=int(config.get('max_batch_size', 0)),
         warnings=_warnings(name, config.get('dynamic_batching')),
         steps=tuple(str(step.get('model_name', ''))
-                    for step in config.get('ensemble_scheduling', {}).get('step', ())))
+                    for step in config.get('ensemble_scheduling', {}).get('step', ())),
+        is_decoupled=is_decoupled)
 
 
 def check_input(signature: ModelSignature, tensor: str, datatype: str,

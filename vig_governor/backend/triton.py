@@ -14,7 +14,7 @@ from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, Inp
                                        ModelSignature, Outcome, ReferenceRefused)
 from vig_governor.backend.budget import MAX_REGIONS
 from vig_governor.backend.calls import Call, ModelCounts, outputs_of
-from vig_governor.backend.channel import make_client
+from vig_governor.backend.channel import make_channel, make_client
 from vig_governor.backend.credentials import Credentials, remedy
 from vig_governor.backend.input_memory import InputMemory, is_loopback
 from vig_governor.backend.marker import forget_the_dead, Marker
@@ -23,6 +23,7 @@ from vig_governor.backend.senders import may_wait_here, Senders
 from vig_governor.backend.shared_memory import KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of, wrong_output
 from vig_governor.backend.slots import LentTensor, Slot
+from vig_governor.backend.streaming import BrokenOff, StreamingCalls
 from vig_governor.backend.tally import Tally
 from vig_governor.backend.triton_facts import TritonFacts
 from vig_governor.backend.verdict import judge, Meaning, Verdict
@@ -67,6 +68,9 @@ class TritonBackend(TritonFacts):
         self._give_up_after_s = give_up_after_s
         self._key_prefix = key_prefix
         self._client = make_client(endpoint, credentials)
+        self._channel = make_channel(endpoint, credentials)
+        self._streaming = StreamingCalls(self._channel, credentials)
+        self._may_stream: set[str] = set()
         self._memory = InputMemory(endpoint, self._register, self._unregister,
                                    key_prefix=key_prefix, max_regions=max_regions,
                                    owners=owners)
@@ -97,15 +101,19 @@ class TritonBackend(TritonFacts):
                         f'({_text(error)}): {remedy(str(error), self._credentials)}') from None
             pause.wait(_PAUSE_S)
 
-    def inspect(self, backend_model: str, *, timeout_s: float) -> ModelSignature:
+    def inspect(self, backend_model: str, *, timeout_s: float,
+                may_stream: bool = False) -> ModelSignature:
         """Describe a model that is ready, whatever the rest of the server says of itself."""
+        if may_stream:
+            self._may_stream.add(backend_model)
         end_s = time.monotonic() + timeout_s
         try:
             if not self._client.is_model_ready(backend_model, client_timeout=timeout_s):
-                raise BackendUnavailable(self._why_not_ready(backend_model, end_s))
+                raise BackendUnavailable(self._why_not_ready(backend_model, _share(end_s)))
             answer = self._client.get_model_config(backend_model, as_json=True,
                                                    client_timeout=_share(end_s))
-            signature = signature_of(answer['config'])
+            signature = signature_of(answer['config'],
+                                     may_stream=backend_model in self._may_stream)
         except NotGovernable as error:
             raise BackendUnavailable(f'{self.endpoint}: {error}') from None
         except (InferenceServerException, ValueError) as error:
@@ -220,6 +228,7 @@ class TritonBackend(TritonFacts):
             self._marker.close()
         self._memory.close(timeout_s=CLOSE_TIMEOUT_S)
         self._client.close()
+        self._channel.close()
         self._senders.close(timeout_s=_ATTEMPT_S)
 
     def _carry_out(self, call: Call) -> Outcome:
@@ -249,6 +258,9 @@ class TritonBackend(TritonFacts):
             if verdict.meaning is not Meaning.ANSWERED:
                 self._memory.registrar.start_epoch()
             return Failed(f'{where}: {verdict.text}', verdict.is_over, verdict.ending)
+        except BrokenOff as error:
+            verdict = judge(error.code, str(error))
+            return Failed(f'{where}: {verdict.text}', True, verdict.ending)
         except (ReferenceRefused, ValueError) as error:
             return Failed(f'{where}: not sent: {error}', True, Ending.NOT_COUNTED)
         except Exception as error:
@@ -270,9 +282,14 @@ class TritonBackend(TritonFacts):
             is_by_reference |= is_shared
             inputs.append(wire_input(tensor, signature, is_shared))
         try:
-            answer = self._client.infer(call.backend_model, inputs,
-                                        request_id=str(call.request_id),
-                                        client_timeout=self._give_up_after_s)
+            if signature is not None and signature.is_decoupled:
+                outputs = self._streaming.infer(
+                    call.backend_model, inputs, request_id=str(call.request_id),
+                    timeout_s=self._give_up_after_s)
+            else:
+                outputs = outputs_of(self._client.infer(
+                    call.backend_model, inputs, request_id=str(call.request_id),
+                    client_timeout=self._give_up_after_s).get_response())
         except InferenceServerException as error:
             if may_refer and is_by_reference and _verdict(error).meaning is Meaning.REGION_UNKNOWN:
                 self._memory.registrar.start_epoch()
@@ -281,22 +298,10 @@ class TritonBackend(TritonFacts):
         with self._lock:
             self.sent_by_reference += is_by_reference
             self.sent_inline += not is_by_reference
-        outputs = outputs_of(answer.get_response())
         if signature is not None and (fault := wrong_output(signature, outputs)):
             return Failed(f'model {call.backend_model!r} at {self.endpoint}: {fault}', True,
                           Ending.COUNTED)
         return Answered(outputs)
-
-    def _why_not_ready(self, backend_model: str, end_s: float) -> str:
-        index = self._client.get_model_repository_index(client_timeout=_share(end_s)).models
-        entries = [entry for entry in index if entry.name == backend_model]
-        if not entries:
-            known = ', '.join(sorted({entry.name for entry in index})) or 'none'
-            return (f'the server at {self.endpoint} has no model {backend_model!r}; its models '
-                    f'are {known}')
-        facts = '; '.join(f'{entry.state.lower()} {entry.reason}'.strip() for entry in entries)
-        return (f'model {backend_model!r} at {self.endpoint} is not ready'
-                f'{f" ({facts})" if facts else ""}: load it, or see the server\'s log')
 
     def _register(self, name: str, key: str, byte_size: int) -> None:
         _ask_about_memory(lambda: self._client.register_system_shared_memory(

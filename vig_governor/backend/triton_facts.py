@@ -56,3 +56,14 @@ class TritonFacts:
         except ValueError as error:
             why = str(error)
         raise BackendUnavailable(f'no {what} from {self.endpoint}: {why}')
+
+    def _why_not_ready(self, backend_model: str, timeout_s: float) -> str:
+        index = self._client.get_model_repository_index(client_timeout=timeout_s).models
+        entries = [entry for entry in index if entry.name == backend_model]
+        if not entries:
+            known = ', '.join(sorted({entry.name for entry in index})) or 'none'
+            return (f'the server at {self.endpoint} has no model {backend_model!r}; its models '
+                    f'are {known}')
+        facts = '; '.join(f'{entry.state.lower()} {entry.reason}'.strip() for entry in entries)
+        return (f'model {backend_model!r} at {self.endpoint} is not ready'
+                f'{f" ({facts})" if facts else ""}: load it, or see the server\'s log')
