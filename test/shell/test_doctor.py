@@ -129,9 +129,9 @@ def test_settings_of_the_server_that_hurt_are_told(context):
 
 @pytest.mark.parametrize('slots, counts, level, words', [
     (1, (1, 1), Level.OK, 'slots 1, 2 instances'),
-    (2, (1, 1), Level.WARN, 'detector_large has 1'),
+    (2, (1, 1), Level.WARN, 'detector_large: 1 instance(s) for 2 slots'),
     (3, (1, 1), Level.FAIL, '2 instances together'),
-    (1, (2, 1), Level.WARN, 'detector_large has 2'),
+    (1, (2, 1), Level.WARN, 'detector_large: 2 instances for slots 1'),
     (2, (2, 2), Level.OK, 'slots 2')])
 def test_slots_are_compared_with_the_instance_groups(context, slots, counts, level, words):
     made = context(changed('slots: 1', f'slots: {slots}'))
@@ -159,7 +159,8 @@ def test_a_foreign_caller_is_seen_unless_the_governor_runs(context):
 
 def test_a_variant_without_a_profile_fails(context):
     text = changed('        profile: {p50_us: 20000, p99_us: 25000}\n', '')
-    found = only(profile_checks.check_profiles(context(text)), Level.FAIL, 'variant large')
+    found = only(profile_checks.check_profiles(context(text)), Level.FAIL, 'detector/large',
+                 '0 runtimes')
     assert found.remedy.startswith('vig calibrate')
 
 
@@ -207,7 +208,7 @@ def test_a_profile_that_says_nothing_of_its_origin_is_told(context):
 
 def test_more_credits_than_the_profile_was_measured_for_are_told(context):
     text = with_manifest('validity: {max_concurrent_models: 1}')
-    only(profile_checks.check_operating_point(context(text)), Level.OK, '1 credits')
+    only(profile_checks.check_operating_point(context(text)), Level.OK, 'at most 1')
     two = text.replace('slots: 1', 'slots: 2')
     only(profile_checks.check_operating_point(context(two)), Level.WARN, '1 models at once')
 
@@ -277,12 +278,12 @@ def test_without_ros_its_checks_are_skipped_with_the_reason(context):
 def test_a_topic_as_it_should_be(context):
     good = hearing(context)
     only(graph_checks.check_topics(good), Level.OK, '1 of 1')
-    only(graph_checks.check_rates(good), Level.OK, '1 rates')
+    only(graph_checks.check_rates(good), Level.OK, '1 streams')
     only(graph_checks.check_stamps(good), Level.OK, '1 streams')
 
 
 @pytest.mark.parametrize('publishers, level, words', [
-    ((), Level.WARN, '0 publishers on /front/image'),
+    ((), Level.WARN, 'streams.front (/front/image): 0 publishers'),
     ((Publisher('/camera', 'sensor_msgs/msg/PointCloud2'),), Level.FAIL, 'PointCloud2'),
     ((Publisher('/camera', 'sensor_msgs/msg/Image', 'best effort against reliable'),),
      Level.FAIL, 'best effort against reliable')])
@@ -315,16 +316,40 @@ def test_stamps_that_cannot_be_used_are_told(context, changes, level, words):
     ({'FASTDDS_BUILTIN_TRANSPORTS': 'LARGE_DATA'}, 6_220_800, Level.OK, 'LARGE_DATA'),
     ({'FASTDDS_BUILTIN_TRANSPORTS': 'LARGE_DATA', 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'},
      1, Level.WARN, 'ignored silently'),
-    ({'RMW_IMPLEMENTATION': 'rmw_zenoh_cpp'}, 6_220_800, Level.OK, 'rmw_zenoh_cpp')])
+    ({'RMW_IMPLEMENTATION': 'rmw_zenoh_cpp'}, 6_220_800, Level.OK, 'rmw_zenoh_cpp'),
+    ({'FASTDDS_DEFAULT_PROFILES_FILE': 'gone.xml'}, 6_220_800, Level.WARN, 'gone.xml')])
 def test_transports_that_lose_large_images_are_told(context, environment, largest, level, words):
-    made = replace(hearing(context, largest_bytes=largest), environment=environment)
+    made = replace(hearing(context, largest_bytes=largest), environment=environment,
+                   missing_files=frozenset(
+                       name for name, path in environment.items() if path == 'gone.xml'))
     only(graph_checks.check_transport(made), level, words)
 
 
+def test_a_publisher_that_is_not_heard_at_all_is_no_good_transport(context):
+    silent = hearing(context, arrivals_ns=(), ages_ns=())
+    only(graph_checks.check_transport(silent), Level.WARN, '0 messages of /front/image')
+    only(graph_checks.check_stamps(silent), Level.SKIP, '0 stamps')
+    fitting = replace(silent, environment={'FASTDDS_BUILTIN_TRANSPORTS': 'LARGE_DATA'})
+    only(graph_checks.check_transport(fitting), Level.OK, '0 messages of 1 streams')
+
+
 def test_a_full_disk_is_told_in_numbers(context):
-    only(file_checks.check_disk(replace(context(), free_bytes=10 * 2**20)), Level.WARN, '10 MiB')
+    only(file_checks.check_disk(replace(context(), free_bytes=10**7)), Level.WARN, '10 MB free')
     only(file_checks.check_disk(replace(context(), free_bytes=None)), Level.FAIL)
-    only(file_checks.check_disk(context()), Level.OK, 'an hour')
+    only(file_checks.check_disk(context()), Level.OK, '30 frames a second', 'MB an hour')
+
+
+def test_a_recording_needs_no_more_than_it_keeps_and_goes_by_the_rate_that_was_heard(context):
+    fast = hearing(context, arrivals_ns=tuple(index * MS // 2 for index in range(10)))
+    found = only(file_checks.check_disk(replace(fast, free_bytes=10**9)), Level.OK,
+                 '2000 frames a second', 'keeps 1000 MB at most')
+    assert found.facts['bytes_per_hour'] == 2000 * 3600 * file_checks.BYTES_PER_FRAME
+    only(file_checks.check_disk(replace(fast, free_bytes=10**9 - 1)), Level.WARN, '999 MB free')
+
+
+def test_a_stream_of_unknown_rate_is_counted_as_unknown(context):
+    made = context(changed('      period_ms: 33\n', ''))
+    only(file_checks.check_disk(made), Level.OK, 'the rate of 1 streams is not known')
 
 
 def test_notices_of_the_file_are_warnings(context):
@@ -348,8 +373,8 @@ def test_offline_the_command_ends_with_a_result_line(tmp_path, capsys):
 
 def test_a_wrong_file_is_not_ready(tmp_path, capsys):
     code, out = run(tmp_path, capsys, changed('slots: 1', 'slots: 0'), '--offline')
-    assert code == 1 and 'vig.yaml:3: backend.slots = 0' in out
-    assert out.splitlines()[-1].startswith('NOT_READY: 1 FAIL')
+    assert code == 1 and 'vig.yaml:3:' in out and 'backend.slots = 0' in out
+    assert out.splitlines()[-1].startswith('NOT_READY: 1 FAIL (D01)')
 
 
 def test_json_holds_every_number(tmp_path, capsys):

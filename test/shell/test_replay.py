@@ -16,6 +16,7 @@ from vig_core.sim.workload import Periodic
 from vig_core.units import ms
 from vig_governor.cli import main
 from vig_governor.config import load_config
+from vig_governor.doctor.file_checks import BYTES_PER_FRAME
 from vig_governor.recorded import read_trace
 from vig_governor.recorder import RecordingScheduler, TraceWriter
 from vig_governor.replay import replay
@@ -313,3 +314,11 @@ def test_a_state_that_would_run_code_is_refused(trace, state, words, capsys):
     captured = capsys.readouterr()
     assert words in captured.err
     assert 'it ran' not in captured.out
+
+
+def test_a_frame_of_a_trace_takes_no_more_than_the_doctor_counts_with(tmp_path, contract):
+    path = tmp_path / 'run.mcap'
+    record(path, contract)
+    frames = sum(isinstance(event, RequestArrived) for _, event, _ in read_trace(path).events)
+    assert frames > 200
+    assert 50 * frames < path.stat().st_size < BYTES_PER_FRAME * frames

@@ -8,10 +8,9 @@ from typing import Any
 
 from vig_governor.config import ConfigError, load_config
 from vig_governor.doctor.checks import Check, CHECKS, examine
-from vig_governor.doctor.finding import fail, Finding, Level, Result, result_of
+from vig_governor.doctor.finding import fail, Finding, Result, result_of
 from vig_governor.doctor.look import look
-
-_COLOURS = {Level.OK: '32', Level.WARN: '33', Level.FAIL: '31', Level.SKIP: '2'}
+from vig_governor.doctor.page import page_of, width_of
 
 
 def add_parser(subparsers: Any) -> None:
@@ -46,26 +45,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_as_json(findings, result), indent=1))
     else:
-        for line in _as_text(findings, result, sys.stdout.isatty()):
+        for line in page_of(findings, result, width=width_of(sys.stdout),
+                            is_coloured=sys.stdout.isatty()):
             print(line)
     return result.exit_code
-
-
-def _as_text(findings: Sequence[tuple[Check, Finding]], result: Result,
-             is_coloured: bool) -> list[str]:
-    width = max(len(check.name) for check, _ in findings)
-    lines = []
-    for check, finding in findings:
-        level = f'{finding.level.value:4}'
-        if is_coloured:
-            level = f'\033[{_COLOURS[finding.level]}m{level}\033[0m'
-        lines.append(f'{level}  {check.number}  {check.name:{width}}  {finding.text}')
-        if finding.remedy:
-            lines.append(f'{"":10}{"":{width}}  -> {finding.remedy}')
-    counts = {level: sum(finding.level is level for _, finding in findings) for level in Level}
-    lines.append(f'{result.value}: {counts[Level.FAIL]} FAIL, {counts[Level.WARN]} WARN, '
-                 f'{counts[Level.OK]} OK, {counts[Level.SKIP]} not checked')
-    return lines
 
 
 def _as_json(findings: Sequence[tuple[Check, Finding]], result: Result) -> dict[str, Any]:

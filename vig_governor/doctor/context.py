@@ -11,6 +11,10 @@ from vig_governor.config.schema_model import Manifest
 from vig_governor.measure.manifest import ServerFacts
 
 
+PROFILE_VARIABLES = ('FASTDDS_DEFAULT_PROFILES_FILE', 'FASTRTPS_DEFAULT_PROFILES_FILE')
+"""Both name a file of transports for Fast DDS; the older one counts on Jazzy."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerView:
     """
@@ -85,7 +89,7 @@ class Context:
     :ivar graph: ``None`` where ROS was not asked; ``why_no_graph`` says why.
     :ivar manifests: what was found now, by backend model.
     :ivar artifact_gaps: why an artifact is unknown, by backend model.
-    :ivar environment: of this shell.
+    :ivar environment: of this shell; ``missing_files``: its variables for DDS that name no file.
     :ivar record_folder: where recordings would go; ``free_bytes`` is its disk's.
     """
 
@@ -96,6 +100,7 @@ class Context:
     manifests: Mapping[str, Manifest] = field(default_factory=dict)
     artifact_gaps: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    missing_files: frozenset[str] = frozenset()
     record_folder: str = '.'
     free_bytes: int | None = None
 

@@ -33,29 +33,36 @@ class Finding:
     """
     One sentence of one check.
 
+    :ivar about: what it is said of, where the same may hold for several; people read it once.
     :ivar remedy: what to do; empty where there is nothing to do.
     :ivar facts: the numbers for machines; plain JSON values.
     """
 
     level: Level
-    text: str
+    said: str
     remedy: str = ''
     facts: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ''
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        return f'{self.about}: {self.said}' if self.about else self.said
 
 
-def ok(text: str, **facts: Any) -> Finding:
+def ok(text: str, *, about: str = '', **facts: Any) -> Finding:
     """Say that something is as it should be."""
-    return Finding(Level.OK, text, '', facts)
+    return Finding(Level.OK, text, '', facts, about)
 
 
-def warn(text: str, remedy: str, **facts: Any) -> Finding:
+def warn(text: str, remedy: str, *, about: str = '', **facts: Any) -> Finding:
     """Say what will hurt, and what helps."""
-    return Finding(Level.WARN, text, remedy, facts)
+    return Finding(Level.WARN, text, remedy, facts, about)
 
 
-def fail(text: str, remedy: str, **facts: Any) -> Finding:
+def fail(text: str, remedy: str, *, about: str = '', **facts: Any) -> Finding:
     """Say what cannot work, and what helps."""
-    return Finding(Level.FAIL, text, remedy, facts)
+    return Finding(Level.FAIL, text, remedy, facts, about)
 
 
 def skip(text: str) -> Finding:

@@ -13,7 +13,9 @@ from vig_governor.backend.credentials import load_credentials, UnusableCredentia
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.config import Config, StreamBinding
 from vig_governor.config.schema_model import Manifest
-from vig_governor.doctor.context import Context, GraphView, ServerView
+from vig_governor.doctor.context import (
+    Context, GraphView, PROFILE_VARIABLES, ServerView,
+)
 from vig_governor.endpoints import is_loopback
 from vig_governor.measure.artifact import read_artifact
 from vig_governor.measure.hardware import device_facts
@@ -49,6 +51,8 @@ def look(config: Config, *, is_offline: bool, asks_ros: bool, listen_s: float,
     return Context(
         config=config, server=server, graph=graph, why_no_graph=why_no_graph,
         manifests=manifests, artifact_gaps=gaps, environment=dict(os.environ),
+        missing_files=frozenset(name for name in PROFILE_VARIABLES if os.environ.get(name)
+                                and not os.path.isfile(os.environ[name])),
         record_folder=record_folder, free_bytes=_free_bytes(record_folder))
 
 

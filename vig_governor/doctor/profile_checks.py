@@ -16,17 +16,17 @@ def check_profiles(context: Context) -> Iterable[Finding]:
     """Whether every variant has measured runtimes, and enough of them."""
     config = context.config
     for model, unmeasured in config.unprofiled:
-        yield fail(f'models.{model}: variant {unmeasured} has no profile, and the node plans '
-                   'with nothing else', f'vig calibrate -c {config.source} -o measured.yaml',
-                   model=model, variant=unmeasured)
+        yield fail('0 runtimes measured, and the node plans with nothing else',
+                   f'vig calibrate -c {config.source} -o measured.yaml',
+                   about=f'{model}/{unmeasured}', model=model, variant=unmeasured)
     blocks = [(name, variant) for name, block in config.file.models.items()
               for variant in block.variants if variant.profile is not None]
     for name, variant in blocks:
         samples = variant.profile.samples if variant.profile is not None else None
         if samples is not None and samples < MIN_SAMPLES:
-            yield warn(f'models.{name}: the p99 of variant {variant.id} comes from {samples} '
-                       f'samples; below {MIN_SAMPLES} it is the longest run',
-                       f'vig calibrate -c {config.source} -o measured.yaml', samples=samples)
+            yield warn(f'the p99 comes from {samples} samples; below {MIN_SAMPLES} it is the '
+                       'longest run', f'vig calibrate -c {config.source} -o measured.yaml',
+                       about=f'{name}/{variant.id}', samples=samples)
     if not config.unprofiled:
         yield ok(f'{len(blocks)} variants have a profile')
 
@@ -50,8 +50,8 @@ def _judge(context: Context, variant: VariantBlock) -> Iterable[Finding]:
     assert variant.profile is not None
     again = f'vig calibrate -c {context.config.source} -o measured.yaml'
     if variant.profile.manifest is None:
-        yield warn(f'{name}: 0 fields recorded: nobody knows where its profile was measured',
-                   again, model=name)
+        yield warn('0 fields recorded: nobody knows where its profile was measured', again,
+                   about=name, model=name)
         return
     verdicts = compare(variant.profile.manifest, context.manifests[name])
     wrong = contradictions(verdicts)
@@ -60,18 +60,19 @@ def _judge(context: Context, variant: VariantBlock) -> Iterable[Finding]:
         'verdict': one.verdict.value, 'recorded': one.recorded, 'found': one.found}
         for one in verdicts}}
     for one in wrong:
-        yield warn(f'{name}: {one}; its profile was measured on something else and is planned '
-                   f'with {DOUBT_POINTS} more points of margin until own runs replace it', again,
-                   **facts)
+        yield warn(f'{one}; its profile was measured on something else and is planned with '
+                   f'{DOUBT_POINTS} more points of margin until own runs replace it', again,
+                   about=name, **facts)
     why = context.artifact_gaps.get(name, '')
     if 'artifact.digest' in gaps and variant.profile.manifest.artifact is not None:
-        yield warn(f'{name}: artifact.digest is unknown, 1 of {len(verdicts)} fields'
+        yield warn(f'artifact.digest is unknown, 1 of {len(verdicts)} fields'
                    f'{f": {why}" if why else ""}',
-                   'let backend.model_repository name a folder that this host can read', **facts)
+                   'let backend.model_repository name a folder that this host can read',
+                   about=name, **facts)
     if not wrong:
         verified = len(verdicts) - len(gaps)
-        yield ok(f'{name}: {verified} fields verified, {len(gaps)} unknown'
-                 f'{f" ({chr(44).join(gaps)})" if gaps else ""}', **facts)
+        yield ok(f'{verified} fields verified, {len(gaps)} unknown'
+                 f'{f" ({chr(44).join(gaps)})" if gaps else ""}', about=name, **facts)
 
 
 def check_operating_point(context: Context) -> Iterable[Finding]:
@@ -86,9 +87,9 @@ def check_operating_point(context: Context) -> Iterable[Finding]:
                      if manifest is not None and manifest.validity is not None else None)
             if limit is not None and limit < min(together, len(context.config.backend_models)):
                 found = True
-                yield warn(f'models.{name}: the profile of {variant.id} holds for {limit} models '
-                           f'at once, and {together} credits allow more',
-                           f'vig calibrate -c {context.config.source} -o measured.yaml, with the '
-                           'slots that will be used', model=name, limit=limit)
+                yield warn(f'its profile holds for {limit} models at once, and {together} credits '
+                           'allow more', f'vig calibrate -c {context.config.source} -o '
+                           'measured.yaml   # with the slots that will be used',
+                           about=f'{name}/{variant.id}', model=name, limit=limit)
     if not found:
-        yield ok(f'{together} credits, no profile claims less')
+        yield ok(f'at most {together} at once, and every profile holds for that')

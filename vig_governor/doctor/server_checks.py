@@ -88,7 +88,7 @@ def check_batching(context: Context) -> Iterable[Finding]:
     for name, sentence in sentences:
         yield warn(sentence, f'change config.pbtxt of {name} accordingly', model=name)
     if not sentences:
-        yield ok(f'{len(server.signatures)} models without a setting that hurts')
+        yield ok(f'{len(server.signatures)} models, 0 settings that hurt')
 
 
 def check_slots(context: Context) -> Iterable[Finding]:
@@ -108,17 +108,15 @@ def check_slots(context: Context) -> Iterable[Finding]:
         return
     few = {name: count for name, count in instances.items() if count < slots}
     more = {name: count for name, count in instances.items() if count > slots}
-    if few:
-        text = ', '.join(f'{name} has {count}' for name, count in few.items())
-        yield warn(f'slots {slots}, but {text} instance(s): a second request of the same model '
+    for name, count in few.items():
+        yield warn(f'{count} instance(s) for {slots} slots: a second request of the same model '
                    'waits in the server', 'raise instance_group.count of these models, or lower '
-                   'backend.slots', slots=slots, instances=instances)
-    elif more:
-        text = ', '.join(f'{name} has {count}' for name, count in more.items())
-        yield warn(f'slots {slots}, but {text} instances: the others are never used',
+                   'backend.slots', about=name, slots=slots, instances=instances)
+    for name, count in more.items() if not few else ():
+        yield warn(f'{count} instances for slots {slots}: the others are never used',
                    'raise backend.slots if the device really runs them at once, or lower '
-                   'instance_group.count', slots=slots, instances=instances)
-    else:
+                   'instance_group.count', about=name, slots=slots, instances=instances)
+    if not few and not more:
         yield ok(f'slots {slots}, {total} instances of {len(instances)} models', slots=slots,
                  instances=instances)
 
@@ -152,7 +150,7 @@ def check_foreign_callers(context: Context) -> Iterable[Finding]:
     busy = {name: count for name, count in server.grown.items() if count}
     running = context.graph.governors if context.graph is not None else ()
     if not busy:
-        yield ok(f'no completions in {server.watched_s:g} s')
+        yield ok(f'0 completions in {server.watched_s:g} s')
     elif running:
         yield ok(f'{sum(busy.values())} completions in {server.watched_s:g} s while {running[0]} '
                  'runs; they cannot be told apart from its own', completions=busy)

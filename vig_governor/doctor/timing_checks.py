@@ -67,7 +67,7 @@ def check_max_age(context: Context) -> Iterable[Finding]:
             yield warn(f'{at}: {text_ms(max_age_ns)}, and the best variant plans '
                        f'{text_ms(best_ns)}: it can hardly ever run',
                        'leave it out, or accept older results')
-    yield ok(f'{count} models have one and the runtimes to compare it with')
+    yield ok(f'{count} models with a max_age that their runtimes allow')
 
 
 def check_background(context: Context) -> Iterable[Finding]:
@@ -91,7 +91,7 @@ def check_background(context: Context) -> Iterable[Finding]:
                 'never starts', 'add a slot that the device really has, cut the job into pieces '
                 '(cooperative), or raise its class', model=model.name, needed_ns=needed_ns,
                 gap_ns=gap_ns)
-    yield ok(f'{count} lower models compared with the gaps of the guarded streams')
+    yield ok(f'{count} lower models, each fits between two guarded frames')
 
 
 def check_quanta(context: Context) -> Iterable[Finding]:
@@ -131,7 +131,7 @@ def check_supply(context: Context) -> Iterable[Finding]:
                 f'met, up to {text_ms(needed_ns - contract.max_age_ns)} can pass without a fresh '
                 'result', 'raise max_age_ms or shorten deadline_ms', model=model.name,
                 needed_ns=needed_ns)
-    yield ok(f'{count} guarded models compared with T + D + 4 J + transport')
+    yield ok(f'{count} guarded models, max_age is at least T + D + 4 J + transport')
 
 
 def check_unenforced(context: Context) -> Iterable[Finding]:
