@@ -8,7 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-CORE_LAYERS = ('units', 'values', 'errors', 'contract', 'model', 'request', 'events', 'actions')
+CORE_LAYERS = ('units', 'values', 'errors', 'contract', 'cooperative', 'model', 'request',
+               'events', 'actions')
 CORE_TOP = 'scheduler'
 CORE_MAY_IMPORT = frozenset({
     'bisect', 'collections', 'dataclasses', 'enum', 'functools', 'heapq', 'itertools', 'math',

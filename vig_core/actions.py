@@ -23,7 +23,10 @@ class Dispatch:
     """
     Send this request to the backend now.
 
+    A job of a cooperative model is sent once for each of its quanta, always under the same id.
+
     :ivar planned_ns: the conservative estimate that the decision was made with.
+    :ivar tokens: to write at most, for a cooperative model; 0 for any other.
     """
 
     request_id: int
@@ -31,6 +34,7 @@ class Dispatch:
     variant_id: str
     backend_model: str
     planned_ns: int
+    tokens: int = 0
 
 
 @value
@@ -39,10 +43,15 @@ class Terminate:
     Tell the client how its request ended. Emitted exactly once for each accepted request.
 
     :ivar age_ns: capture to now.
-    :ivar queue_wait_ns: arrival to dispatch, or to now for a request that never ran.
-    :ivar backend_ns: dispatch to the server's answer; ``None`` where it gave none.
+    :ivar queue_wait_ns: arrival to (first) dispatch, or to now for a request that never ran.
+    :ivar backend_ns: dispatch to the server's answer, of all quanta that were answered together;
+        ``None`` where it gave none.
     :ivar is_deadline_met: only a delivered result can meet its deadline.
     :ivar holds_input: the backend may still read the input; wait for ``ReleaseInput``.
+    :ivar tokens: that a generative job wrote; its text is whole only where the reason is
+        ``COMPLETED`` or ``OBSOLETE``.
+    :ivar quanta: backend requests of it that were answered.
+    :ivar is_end_of_sequence: the model ended the text; otherwise the bound on its tokens did.
     """
 
     request_id: int
@@ -56,6 +65,9 @@ class Terminate:
     backend_ns: int | None = None
     is_deadline_met: bool = False
     holds_input: bool = False
+    tokens: int = 0
+    quanta: int = 0
+    is_end_of_sequence: bool = False
 
 
 @value

@@ -16,7 +16,7 @@ from vig_core.errors import RefusedEvent
 from vig_core.estimate import RuntimeBook
 from vig_core.events import (BackendCompleted, BackendFailed, CyclesInherited, DispatchRefused,
                              Event, ExecutionInherited, ExecutionsProvenOver, ProfileDoubted,
-                             RequestArrived, Stamp)
+                             QuantumCompleted, RequestArrived, Stamp)
 from vig_core.ledger import Ledger, StreamLedger
 from vig_core.model import Model, Variant
 from vig_core.request import Reason, Request, State
@@ -71,6 +71,12 @@ def _check_arrival(event: RequestArrived, *, now_ns: int, last_id: int,
         raise RefusedEvent(f'request {event.request_id} is captured after it arrived')
     if event.payload_bytes < 0:
         raise RefusedEvent(f'request {event.request_id} has {event.payload_bytes} bytes')
+    if event.prompt_tokens < 0 or event.max_tokens < 0:
+        raise RefusedEvent(f'request {event.request_id} has {event.prompt_tokens} tokens and asks '
+                           f'for {event.max_tokens}')
+    if (event.prompt_tokens or event.max_tokens) and models[event.model].cooperative is None:
+        raise RefusedEvent(f'request {event.request_id} counts tokens, and {event.model} is not '
+                           'cooperative')
     if account is not None and account.model.name != event.model:
         raise RefusedEvent(f'stream {event.stream!r} belongs to model {account.model.name!r}')
 
@@ -122,10 +128,12 @@ def _check_report(event: Event, requests: Mapping[int, Request]) -> None:
 
     :raises RefusedEvent: the request is unknown, or not in a state that the report fits.
     """
-    if isinstance(event, (BackendCompleted, BackendFailed, DispatchRefused)):
+    if isinstance(event, (BackendCompleted, QuantumCompleted, BackendFailed, DispatchRefused)):
         request = requests.get(event.request_id)
         if request is None or request.state is State.WAITING:
             raise RefusedEvent(f'request {event.request_id} is not running')
+        if request.state is State.RUNNING:
+            _check_kind(event, request)
     elif isinstance(event, ExecutionsProvenOver):
         for request_id in event.request_ids:
             request = requests.get(request_id)
@@ -136,6 +144,17 @@ def _check_report(event: Event, requests: Mapping[int, Request]) -> None:
     if (isinstance(event, DispatchRefused)
             and event.reason not in _REASONS_OF_A_REFUSED_DISPATCH):
         raise RefusedEvent(f'a dispatch cannot be refused as {event.reason.value}')
+
+
+def _check_kind(event: Event, request: Request) -> None:
+    if isinstance(event, BackendCompleted) and request.job is not None:
+        raise RefusedEvent(f'request {request.request_id} is a generative job: its answer says '
+                           'how many tokens it wrote')
+    if isinstance(event, QuantumCompleted):
+        if request.job is None:
+            raise RefusedEvent(f'request {request.request_id} is not cut into quanta')
+        if event.tokens < 0:
+            raise RefusedEvent(f'request {request.request_id} wrote {event.tokens} tokens')
 
 
 def refusal(event: RequestArrived, model: Model, *, overload: OverloadState, is_draining: bool,

@@ -13,6 +13,8 @@ Rules:
   caches) enter no window and move no margin. What runs after pauses took is planned when the
   next run comes after one, the median of the last few, and forgotten after a minute.
 - The margin learns only while the window names a quantile: before, overruns tell of the profile.
+- Of a generative model the whole run of the cost model is planned; what a quantum took counts in
+  proportion, so that windows, margins and verdicts do not mind how long the quanta are.
 - A profile whose median reality exceeds twofold is wrong. That is said, and no margin covers it.
 """
 
@@ -20,7 +22,7 @@ from bisect import bisect_left, insort
 from collections import deque
 
 from vig_core.margin import MarginController, target_permille
-from vig_core.model import System, Variant
+from vig_core.model import Model, System, Variant
 from vig_core.units import NS_PER_S, text_ms
 
 WINDOW_RUNS = 64
@@ -149,10 +151,11 @@ class RuntimeBook:
         for model in system.models.values():
             target = target_permille(model.contract)
             for variant in model.variants:
-                name, profile = variant.backend_model, variant.profile
+                name = variant.backend_model
+                median_ns, high_ns = _profiled_ns(model, variant)
                 known = self._known.setdefault(name, _Known())
-                known.base_ns = max(known.base_ns, profile.p99_ns)
-                known.median_ns = max(known.median_ns, profile.p50_ns)
+                known.base_ns = max(known.base_ns, high_ns)
+                known.median_ns = max(known.median_ns, median_ns)
                 targets[name] = min(target, targets.get(name, target))
         for name, known in self._known.items():
             known.margin = MarginController(system.margin_percent, targets[name])
@@ -180,11 +183,12 @@ class RuntimeBook:
                 f'{text_ms(known.median_ns)}, that of the last runs {text_ms(observed_ns)}')
 
     def observe(self, variant: Variant, runtime_ns: int, neighbours: frozenset[str],
-                now_ns: int, planned_ns: int) -> None:
+                now_ns: int, planned_ns: int, began_at_ns: int | None = None) -> None:
         """
         Learn from a run that was answered now.
 
         :param planned_ns: what it was dispatched with.
+        :param began_at_ns: where the runtime is not the time that passed.
         """
         name = variant.backend_model
         known = self._known[name]
@@ -192,7 +196,8 @@ class RuntimeBook:
         known.margin.settle(now_ns)
         if before_ns is None:
             pass  # lazy initialisation, which no later run repeats
-        elif now_ns - runtime_ns - before_ns >= LONG_PAUSE_NS:
+        elif (now_ns - runtime_ns if began_at_ns is None else began_at_ns
+              ) - before_ns >= LONG_PAUSE_NS:
             known.cold.append((now_ns, runtime_ns))
         elif not any(self._interference_ns.get((name, other)) for other in neighbours):
             if len(known.window) >= MIN_RUNS:
@@ -201,6 +206,32 @@ class RuntimeBook:
             known.window.add(runtime_ns, now_ns)
         known.margin.narrow_from(known.window.scarce_from_ns(now_ns))
         self._plan(known, now_ns)
+
+    def plan_quantum_ns(self, model: Model, variant: Variant, cost_ns: int) -> int:
+        """
+        Conservative runtime of a quantum that runs alone.
+
+        :param cost_ns: of the cost model.
+        """
+        known = self._known[variant.backend_model]
+        return known.plan_ns * model.in_proportion_ns(variant, cost_ns) // known.median_ns
+
+    def observe_quantum(self, model: Model, variant: Variant, runtime_ns: int,
+                        neighbours: frozenset[str], now_ns: int, planned_ns: int, *,
+                        asked_ns: int, cost_ns: int) -> None:
+        """
+        Learn from a quantum that was answered now; a long one counts no more than a short one.
+
+        :param planned_ns: what it was dispatched with.
+        :param asked_ns: of the cost model, for what it was asked for.
+        :param cost_ns: of the cost model, for what it wrote.
+        """
+        median_ns = self._known[variant.backend_model].median_ns
+        self.observe(
+            variant, runtime_ns * median_ns // max(1, model.in_proportion_ns(variant, cost_ns)),
+            neighbours, now_ns,
+            planned_ns * median_ns // max(1, model.in_proportion_ns(variant, asked_ns)),
+            began_at_ns=now_ns - runtime_ns)
 
     def doubt(self, backend_model: str, now_ns: int) -> None:
         """Plan more carefully: the profile was measured on something else."""
@@ -228,3 +259,16 @@ class RuntimeBook:
             known.plan_ns = plan_ns
             self.version += 1
         self._next_look_ns = min(self._next_look_ns, known.changes_at_ns(now_ns))
+
+
+def _profiled_ns(model: Model, variant: Variant) -> tuple[int, int]:
+    """
+    Median and high quantile of a run alone.
+
+    For a generative model those of a whole run of its cost model, with the spread of the profile.
+    """
+    profile = variant.profile
+    if model.cooperative is None:
+        return profile.p50_ns, profile.p99_ns
+    median_ns = max(1, model.in_proportion_ns(variant, model.cooperative.whole_ns))
+    return median_ns, median_ns * profile.p99_ns // profile.p50_ns

@@ -30,6 +30,9 @@ class RequestArrived:
     :ivar generation_ns: capture instant on the scheduler's clock.
     :ivar stamp: ``INVALID`` ends the request at once and leaves no trace in any queue.
     :ivar stamp_detail: what is odd about the stamp, one sentence, or empty.
+    :ivar prompt_tokens: of a cooperative model: estimated length of the prompt.
+    :ivar max_tokens: of a cooperative model: tokens to write at most; 0 leaves it to the
+        configuration, whose bound holds in any case.
     """
 
     request_id: int
@@ -40,6 +43,8 @@ class RequestArrived:
     payload_bytes: int = 0
     stamp: Stamp = Stamp.TRUSTED
     stamp_detail: str = ''
+    prompt_tokens: int = 0
+    max_tokens: int = 0
 
 
 @value
@@ -47,6 +52,20 @@ class BackendCompleted:
     """The backend answered a request; the execution is over."""
 
     request_id: int
+
+
+@value
+class QuantumCompleted:
+    """
+    The backend answered a quantum of a cooperative model; the execution is over.
+
+    :ivar tokens: that this quantum wrote, never more than it was asked for.
+    :ivar is_end: the model ended its text.
+    """
+
+    request_id: int
+    tokens: int
+    is_end: bool
 
 
 @value
@@ -78,7 +97,11 @@ class DispatchRefused:
 
 @value
 class CancelRequested:
-    """The client withdrew a request; a running one runs on, and its answer still counts."""
+    """
+    The client withdrew a request; a running one runs on, and its answer still counts.
+
+    A job that is cut into quanta ends at its next boundary.
+    """
 
     request_id: int
     detail: str = 'withdrawn by the client'
@@ -163,6 +186,7 @@ class Woke:
     """The instant that ``next_wakeup_ns`` named has come, or any other reason to look again."""
 
 
-Event = (RequestArrived | BackendCompleted | BackendFailed | DispatchRefused | CancelRequested
-         | ExecutionsProvenOver | ExecutionInherited | CyclesInherited | ProfileDoubted
+Event = (RequestArrived | BackendCompleted | QuantumCompleted | BackendFailed | DispatchRefused
+         | CancelRequested | ExecutionsProvenOver | ExecutionInherited | CyclesInherited
+         | ProfileDoubted
          | TimeJumped | DrainStarted | DrainExpired | Woke)

@@ -20,8 +20,23 @@ from vig_core.units import text_ms
 
 
 def optimistic_runtime_ns(model: Model) -> int:
-    """Smallest median runtime among the variants that may run; 0 where there is none."""
+    """
+    Smallest median runtime among the variants that may run; 0 where there is none.
+
+    A generative model may end its text with the first token.
+    """
+    if model.cooperative is not None:
+        cost_ns = model.cooperative.cost_ns(0, 1)
+        return min((model.in_proportion_ns(variant, cost_ns)
+                    for variant in model.runnable_variants), default=0)
     return min((variant.profile.p50_ns for variant in model.runnable_variants), default=0)
+
+
+def optimistic_quantum_ns(request: Request) -> int:
+    """Median time of the next quantum of a job that ends with its first token."""
+    job, cooperative = request.job, request.model.cooperative
+    assert job is not None and cooperative is not None and request.variant is not None
+    return request.model.in_proportion_ns(request.variant, cooperative.cost_ns(job.context, 1))
 
 
 def useless_from_ns(model: Model, generation_ns: int, runtime_ns: int) -> int | None:
@@ -40,6 +55,8 @@ def useless_from_ns(model: Model, generation_ns: int, runtime_ns: int) -> int | 
 
 def verdict(request: Request, start_ns: int, runtime_ns: int) -> tuple[Reason, str]:
     """Say why a request ends whose earliest start is ``start_ns`` or later than useful."""
+    if request.job is not None and request.variant is not None:
+        runtime_ns = optimistic_quantum_ns(request)
     max_age_ns = request.model.contract.max_age_ns
     if max_age_ns is not None:
         late_ns = start_ns + runtime_ns - request.generation_ns - max_age_ns

@@ -48,6 +48,11 @@ class StreamLedger:
     running: int = 0
     deadline_misses: int = 0
     deferred: int = 0
+    tokens: int = 0
+    quanta: int = 0
+    prefill_ns: int = 0
+    decode_ns: int = 0
+    fixed_ns: int = 0
     counts: dict[Reason, int] = field(default_factory=lambda: dict.fromkeys(Reason, 0))
     ages_ns: deque[int] = field(default_factory=deque)
     last_capture_ns: int | None = None
@@ -231,6 +236,8 @@ def _describe(account: StreamLedger, now_ns: int, selector: VariantSelector,
         margin_percent=runtimes.margin_percent(variant) if variant else 0,
         profile_remark=runtimes.remark(variant) if variant else '',
         contract_version=contract.contract_version,
+        tokens=account.tokens, quanta=account.quanta, prefill_ns=account.prefill_ns,
+        decode_ns=account.decode_ns, fixed_ns=account.fixed_ns,
         **_of_cycles(account.monitor, now_ns), **_of_background(account.background, now_ns))
 
 

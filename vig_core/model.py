@@ -6,6 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from vig_core.contract import Contract, Criticality, Overflow, QueuePolicy
+from vig_core.cooperative import Cooperative
 from vig_core.errors import ContractError
 from vig_core.units import NS_PER_S
 
@@ -49,7 +50,12 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A logical model: its class, queue, contract and variants in falling quality."""
+    """
+    A logical model: its class, queue, contract and variants in falling quality.
+
+    :ivar cooperative: of a generative model that may be cut; its costs are those of the first
+        variant, those of another one are in the proportion of their medians.
+    """
 
     name: str
     criticality: Criticality
@@ -59,6 +65,7 @@ class Model:
     capacity: int = 1
     overflow: Overflow = Overflow.REJECT_NEW
     is_stateful: bool = False
+    cooperative: Cooperative | None = None
 
     def __post_init__(self) -> None:
         """Refuse a model that nothing could serve or whose queue contradicts its state."""
@@ -119,6 +126,12 @@ class Model:
         """The usable variants; only the first of them where nobody may choose by itself."""
         usable = self.usable_variants
         return usable if self.reason_against_selection is None else usable[:1]
+
+    def in_proportion_ns(self, variant: Variant, cost_ns: int) -> int:
+        """Give what costs this much on the first variant on another one, by their medians."""
+        first = self.variants[0].profile.p50_ns
+        return cost_ns if variant is self.variants[0] else (
+            cost_ns * variant.profile.p50_ns // first)
 
     @property
     def is_guarded(self) -> bool:

@@ -13,19 +13,20 @@ from typing import Any
 
 from vig_core import freshness
 from vig_core.admission import check_event, inherited_variant, refusal
+from vig_core.boundary import Boundaries
+from vig_core.cooperative import Job
 from vig_core.errors import RefusedEvent
 from vig_core.estimate import RuntimeBook
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, CyclesInherited,
                              DispatchRefused, DrainExpired, DrainStarted, Event,
                              ExecutionInherited, ExecutionsProvenOver, ProfileDoubted,
-                             RequestArrived, Stamp, TimeJumped, Woke)
+                             QuantumCompleted, RequestArrived, Stamp, TimeJumped, Woke)
 from vig_core.guards import Guards
 from vig_core.ledger import Ledger
 from vig_core.model import System
 from vig_core.overload import OverloadController
 from vig_core.request import Reason, Request, State, Trigger
 from vig_core.roster import Roster
-from vig_core.units import text_ms
 from vig_core.variants import VariantSelector
 
 
@@ -49,6 +50,7 @@ class Reactions:
         self._overload = overload
         self._variants = variants
         self._optimistic_ns = optimistic_ns
+        self._boundaries = Boundaries(roster, ledger, runtimes, overload)
         self._last_id = -1
         self.is_draining = False
 
@@ -80,6 +82,8 @@ class Reactions:
             deadline_at_ns=event.generation_ns + model.contract.deadline_ns,
             useless_from_ns=freshness.useless_from_ns(model, event.generation_ns,
                                                       self._optimistic_ns[model.name]))
+        if model.cooperative is not None:
+            request.job = Job(event.prompt_tokens, model.cooperative.bound(event.max_tokens))
         account = self._ledger.open(event.stream, model, self._roster.now_ns)
         queue = self._roster.queues[model.name]
         if event.stamp is not Stamp.INVALID and account.is_guarded:
@@ -99,28 +103,25 @@ class Reactions:
     def _on_completed(self, event: BackendCompleted) -> None:
         request = self._roster.requests[event.request_id]
         if request.state is State.ABANDONED:
-            self._ledger.late_answers += 1
-            self._ledger.stale_compute_ns += self._roster.backend_ns(request)
-            self._roster.release(request, Trigger.ANSWERED)
+            self._on_late_answer(request)
             return
         claim = self._roster.slots.end(request.request_id, now_ns=self._roster.now_ns)
         assert request.variant is not None
         self._runtimes.observe(request.variant, max(0, self._roster.now_ns - claim.begins_at_ns),
                                claim.neighbours, self._roster.now_ns, claim.planned_ns)
-        age_ns = self._roster.now_ns - request.generation_ns
-        max_age_ns = request.model.contract.max_age_ns
-        if max_age_ns is not None and age_ns > max_age_ns:
-            self._ledger.stale_compute_ns += self._roster.backend_ns(request)
-            self._roster.end(
-                request, Reason.OBSOLETE,
-                f'{text_ms(age_ns)} old at delivery, {text_ms(age_ns - max_age_ns)} '
-                'beyond max_age')
-            return
-        late_ns = self._roster.now_ns - request.deadline_at_ns
-        self._roster.end(
-            request, Reason.COMPLETED,
-            f'deadline missed by {text_ms(late_ns)}' if late_ns > 0
-            else f'{text_ms(-late_ns)} before its deadline')
+        self._roster.deliver(request)
+
+    def _on_quantum_completed(self, event: QuantumCompleted) -> None:
+        request = self._roster.requests[event.request_id]
+        if request.state is State.ABANDONED:
+            self._on_late_answer(request)
+        else:
+            self._boundaries.reach(request, event)
+
+    def _on_late_answer(self, request: Request) -> None:
+        self._ledger.late_answers += 1
+        self._ledger.stale_compute_ns += self._roster.run_ns(request)
+        self._roster.release(request, Trigger.ANSWERED)
 
     def _on_failed(self, event: BackendFailed) -> None:
         request = self._roster.requests[event.request_id]
@@ -144,8 +145,12 @@ class Reactions:
 
     def _on_cancelled(self, event: CancelRequested) -> None:
         request = self._roster.requests.get(event.request_id)
-        if request is not None and request.state is State.WAITING:
+        if request is None:
+            return
+        if request.state is State.WAITING:
             self._roster.remove(request, Reason.CANCELLED, event.detail)
+        elif request.job is not None and request.job.withdrawn is None:
+            request.job.withdrawn = event.detail
 
     def _on_proven_over(self, event: ExecutionsProvenOver) -> None:
         for request_id in event.request_ids:
@@ -171,6 +176,9 @@ class Reactions:
     def _on_time_jumped(self, event: TimeJumped) -> None:
         for request in self._roster.waiting():
             self._roster.remove(request, Reason.CANCELLED, event.detail)
+        for request in self._roster.requests.values():
+            if request.job is not None and request.job.withdrawn is None:
+                request.job.withdrawn = event.detail
         for queue in self._roster.queues.values():
             queue.forget_dispatched()
         self._guards.forget()
@@ -194,6 +202,7 @@ class Reactions:
 _HANDLERS: dict[type, Callable[[Reactions, Any], None]] = {
     RequestArrived: Reactions._on_arrived,
     BackendCompleted: Reactions._on_completed,
+    QuantumCompleted: Reactions._on_quantum_completed,
     BackendFailed: Reactions._on_failed,
     DispatchRefused: Reactions._on_dispatch_refused,
     CancelRequested: Reactions._on_cancelled,

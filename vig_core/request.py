@@ -1,12 +1,15 @@
 """
 A request's life: waiting, running, abandoned, ended, with exactly one terminal reason.
 
+A job that is cut into quanta waits again between two of them.
+
 ``TRANSITIONS`` is the whole rule; nothing else changes a state.
 """
 
 from dataclasses import dataclass, field
 from enum import Enum
 
+from vig_core.cooperative import Job
 from vig_core.model import Model, Variant
 
 
@@ -47,6 +50,7 @@ class Trigger(Enum):
     DROPPED = 'dropped'
     ANSWERED = 'answered'
     GIVEN_UP = 'given_up'
+    AT_BOUNDARY = 'at_boundary'
     PROVEN_OVER = 'proven_over'
 
 
@@ -55,6 +59,7 @@ TRANSITIONS: dict[tuple[State, Trigger], State] = {
     (State.WAITING, Trigger.DROPPED): State.ENDED,
     (State.RUNNING, Trigger.ANSWERED): State.ENDED,
     (State.RUNNING, Trigger.GIVEN_UP): State.ABANDONED,
+    (State.RUNNING, Trigger.AT_BOUNDARY): State.WAITING,
     (State.ABANDONED, Trigger.ANSWERED): State.ENDED,
     (State.ABANDONED, Trigger.PROVEN_OVER): State.ENDED,
 }
@@ -67,6 +72,7 @@ class Request:
 
     :ivar useless_from_ns: first instant at which starting it is useless; ``None`` for never.
     :ivar rank: who goes first, see ``order``; the smaller goes first.
+    :ivar job: how far a generative request has come; ``None`` for any other.
     """
 
     request_id: int
@@ -84,6 +90,7 @@ class Request:
     dispatched_at_ns: int | None = None
     is_deferred: bool = False
     is_waiting_for_fresher: bool = False
+    job: Job | None = None
     rank: tuple[int, int, int, int] = field(init=False)
 
     def __post_init__(self) -> None:

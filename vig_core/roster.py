@@ -1,17 +1,19 @@
 """
 The requests that live, where each of them is, and how each of them ends.
 
-Rule: a request ends through exactly one of ``remove``/``drop`` (it never ran), ``end`` (it ran
+Rule: a request ends through exactly one of ``remove``/``drop`` (it does not run), ``end`` (it ran
 and its credit is back) and ``give_up`` (its client is told, its execution may go on until
 ``release``); each tells the client exactly once.
 """
 
 from vig_core.actions import Action, Dispatch, ReleaseInput, Terminate
+from vig_core.cooperative import Job
 from vig_core.ledger import Ledger
 from vig_core.model import System
 from vig_core.queue import Ended, WaitingQueue
 from vig_core.request import Reason, Request, Trigger
 from vig_core.slots import SlotTable
+from vig_core.units import text_ms
 from vig_core.variants import Choice
 
 NEVER = 1 << 62
@@ -81,28 +83,65 @@ class Roster:
     def start(self, request: Request, choice: Choice) -> None:
         """Move a waiting request onto a free credit and ask for its dispatch."""
         self._take_out(request)
-        self.queues[request.model.name].note_dispatched(request)
+        if request.job is None:
+            optimistic_ns = choice.variant.profile.p50_ns
+            self.queues[request.model.name].note_dispatched(request)
+        else:
+            optimistic_ns = self._start_quantum(request, request.job, choice)
         request.move(Trigger.DISPATCHED)
         request.variant = choice.variant
         request.dispatched_at_ns = self.now_ns
         self.slots.take(request, now_ns=self.now_ns, planned_ns=choice.planned_ns,
-                        optimistic_ns=choice.variant.profile.p50_ns)
+                        optimistic_ns=optimistic_ns)
         account = self.ledger.of(request)
         account.note_waiting(-1, self.now_ns, has_started=True)
         account.running += 1
         self.actions.append(Dispatch(
             request.request_id, request.model.name, choice.variant.variant_id,
-            choice.variant.backend_model, choice.planned_ns))
+            choice.variant.backend_model, choice.planned_ns, choice.tokens))
+
+    def _start_quantum(self, request: Request, job: Job, choice: Choice) -> int:
+        """Book that a quantum starts; only the first takes a turn. Returns its median time."""
+        if job.started_at_ns is None:
+            job.started_at_ns = self.now_ns
+            self.queues[request.model.name].note_dispatched(request)
+        job.asked = choice.tokens
+        assert request.model.cooperative is not None
+        return request.model.in_proportion_ns(
+            choice.variant, request.model.cooperative.cost_ns(job.context, choice.tokens))
+
+    def pause(self, request: Request) -> None:
+        """Let a job whose quantum was answered wait; it must be enqueued or dropped next."""
+        request.move(Trigger.AT_BOUNDARY)
+        account = self.ledger.of(request)
+        account.running -= 1
+        account.note_waiting(1, self.now_ns)
 
     def inherit(self, request: Request) -> None:
         """Hold a slot for what was sent by somebody else, and may still run."""
         self.requests[request.request_id] = request
         self.slots.hold(request, now_ns=self.now_ns)
 
-    def backend_ns(self, request: Request) -> int:
-        """Time since a request was dispatched."""
+    def run_ns(self, request: Request) -> int:
+        """Time since a request was dispatched (last)."""
         assert request.dispatched_at_ns is not None
         return self.now_ns - request.dispatched_at_ns
+
+    def deliver(self, request: Request) -> None:
+        """End a request whose result is there: in time, or too old."""
+        age_ns = self.now_ns - request.generation_ns
+        max_age_ns = request.model.contract.max_age_ns
+        if max_age_ns is not None and age_ns > max_age_ns:
+            self.ledger.stale_compute_ns += (
+                self.run_ns(request) if request.job is None else request.job.backend_ns)
+            self.end(request, Reason.OBSOLETE,
+                     f'{text_ms(age_ns)} old at delivery, {text_ms(age_ns - max_age_ns)} '
+                     'beyond max_age')
+            return
+        late_ns = self.now_ns - request.deadline_at_ns
+        self.end(request, Reason.COMPLETED,
+                 f'deadline missed by {text_ms(late_ns)}' if late_ns > 0
+                 else f'{text_ms(-late_ns)} before its deadline')
 
     def remove(self, request: Request, reason: Reason, detail: str) -> None:
         """End a waiting request."""
@@ -118,7 +157,7 @@ class Roster:
             del self._busy_queues[request.model.name]
 
     def drop(self, request: Request, reason: Reason, detail: str) -> None:
-        """End a request that is in no queue (any more) and never ran."""
+        """End a request that is in no queue (any more) and does not run."""
         self.ledger.of(request).note_waiting(-1, self.now_ns)
         self.requests.pop(request.request_id, None)
         self.inflight_bytes -= request.payload_bytes
@@ -135,7 +174,7 @@ class Roster:
         del self.requests[request.request_id]
         self.inflight_bytes -= request.payload_bytes
         self._tell(request, Trigger.ANSWERED, reason, detail,
-                   self.backend_ns(request) if is_answered else None)
+                   self.run_ns(request) if is_answered else None)
 
     def give_up(self, request: Request, reason: Reason, detail: str) -> None:
         """Tell the client that it is over; nobody knows whether the execution is."""
@@ -156,6 +195,11 @@ class Roster:
         request.move(trigger)
         is_met = self.ledger.book_end(request, reason, self.now_ns)
         started_ns = request.dispatched_at_ns
+        tokens, quanta, is_end = 0, 0, False
+        if request.job is not None:
+            job, started_ns = request.job, request.job.started_at_ns
+            tokens, quanta, is_end = job.tokens, job.quanta, job.is_end_of_sequence
+            backend_ns = job.backend_ns if quanta else None
         self.actions.append(Terminate(
             request_id=request.request_id, stream=request.stream, model=request.model.name,
             variant_id=None if request.variant is None else request.variant.variant_id,
@@ -163,4 +207,5 @@ class Roster:
             queue_wait_ns=(self.now_ns if started_ns is None else started_ns)
             - request.arrived_at_ns,
             backend_ns=backend_ns,
-            is_deadline_met=is_met, holds_input=trigger is Trigger.GIVEN_UP))
+            is_deadline_met=is_met, holds_input=trigger is Trigger.GIVEN_UP,
+            tokens=tokens, quanta=quanta, is_end_of_sequence=is_end))

@@ -152,8 +152,9 @@ class Scheduler:
             if found.start is None or found.choice is None:
                 is_idling = self._hold(found.held)
                 break
+            if found.start.variant is None:
+                self._variants[found.start.model.name].commit(found.choice, roster.now_ns)
             roster.start(found.start, found.choice)
-            self._variants[found.start.model.name].commit(found.choice, roster.now_ns)
             self._sweep.run()
         self._ledger.idle.set(slots.total - slots.busy if is_idling else 0, roster.now_ns)
 

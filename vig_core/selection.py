@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from vig_core import corun
 from vig_core.actions import OverloadState
 from vig_core.contract import Criticality, QueuePolicy
+from vig_core.cooperative import Job
 from vig_core.estimate import RuntimeBook
 from vig_core.guards import Expected, Guard, Guards
 from vig_core.interference import added_ns
@@ -102,9 +103,9 @@ class Selector:
                 found.held.append(Held(request, None, None))
                 continue
             plans_ns = self._plans_ns(model.name, co_runners)
-            choice = self._selectors[model.name].resolve(
-                start_ns=free_at_ns[0], deadline_ns=request.deadline_at_ns, overload=overload,
-                plans_ns=plans_ns)
+            if request.job is not None:
+                plans_ns = self._rest_plans_ns(request, request.job, co_runners)
+            choice = self._choose(request, free_at_ns[0], overload, plans_ns)
             wait = self._wait(request, choice, free_at_ns, now_ns) if is_guarding else None
             stopper = None
             if wait is None and model.criticality is not Criticality.PROTECTED:
@@ -136,6 +137,30 @@ class Selector:
         return [planned_ns + added_ns(self._interference_ns, variant.backend_model, co_runners)
                 for planned_ns, variant in zip(alone_ns, self._selectors[name].variants)]
 
+    def _rest_plans_ns(self, request: Request, job: Job,
+                       co_runners: Sequence[str] | None) -> Sequence[int]:
+        """Plan the rest of a job in one piece: of each variant, or of the one it began with."""
+        model = request.model
+        assert model.cooperative is not None
+        cost_ns = model.cooperative.cost_ns(job.context, job.remaining)
+        variants = (self._selectors[model.name].variants if request.variant is None
+                    else (request.variant,))
+        return [self._runtimes.plan_quantum_ns(model, variant, cost_ns)
+                + added_ns(self._interference_ns, variant.backend_model, co_runners or ())
+                for variant in variants]
+
+    def _choose(self, request: Request, start_ns: int, overload: OverloadState,
+                plans_ns: Sequence[int]) -> Choice:
+        """Stage D; a job stays with the variant that it began with."""
+        tokens = 0 if request.job is None else request.job.remaining
+        if request.variant is not None:
+            return Choice(request.variant, plans_ns[0], tokens=tokens)
+        choice = self._selectors[request.model.name].resolve(
+            start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
+            plans_ns=plans_ns)
+        choice.tokens = tokens
+        return choice
+
     def _wait(self, request: Request, choice: Choice, free_at_ns: list[int],
               now_ns: int) -> Wait | None:
         """
@@ -143,7 +168,7 @@ class Selector:
 
         Only under ``latest``: with several keys the one whose turn it is would hold up the others.
         """
-        if request.model.policy is not QueuePolicy.LATEST:
+        if request.model.policy is not QueuePolicy.LATEST or request.job is not None:
             return None
         account = self._ledger.of(request)
         if account.forecast is None:
@@ -255,6 +280,8 @@ class Selector:
 
         Its start stands still until what runs on its slot overruns, and moves with the clock then.
         """
+        if request.variant is not None:
+            return None
         changes_ns = self._selectors[request.model.name].next_change_ns(
             start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
             plans_ns=plans_ns)

@@ -19,6 +19,8 @@ class StreamSnapshot:
     :ivar background_ended: requests of a best-effort stream that its progress is the share of;
         0 for other classes.
     :ivar profile_remark: why the profile of the current variant is wrong, or empty.
+    :ivar tokens: written by a generative model, in ``quanta`` backend requests; their time is
+        divided in the proportion of the cost model.
     """
 
     stream: str
@@ -53,6 +55,11 @@ class StreamSnapshot:
     background_required_percent: int = 0
     is_background_short: bool = False
     starved: int = 0
+    tokens: int = 0
+    quanta: int = 0
+    prefill_ns: int = 0
+    decode_ns: int = 0
+    fixed_ns: int = 0
 
     @property
     def coverage(self) -> float:

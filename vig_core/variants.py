@@ -26,11 +26,13 @@ class Choice:
     A variant for one dispatch.
 
     :ivar has_reserve: a better variant would have met the deadline too.
+    :ivar tokens: of a generative job: to write at most.
     """
 
     variant: Variant
     planned_ns: int
     has_reserve: bool = False
+    tokens: int = 0
 
 
 class VariantSelector:

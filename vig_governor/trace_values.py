@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from vig_core import contract, events, model, request
+from vig_core import contract, cooperative, events, model, request
 from vig_core.errors import VigError
 
 _CLASS = '_'
@@ -20,11 +20,12 @@ _KNOWN: dict[str, type[Any]] = {
     one.__name__: one for one in (
         contract.Contract, contract.Criticality, contract.QueuePolicy, contract.Overflow,
         contract.DeliveryBoundary, contract.DeliverySemantics, contract.Evidence,
-        contract.MissBudget, model.Model, model.QualitySource, model.RuntimeProfile,
-        model.System, model.Variant, request.Reason, events.Stamp, events.RequestArrived,
-        events.BackendCompleted, events.BackendFailed, events.DispatchRefused,
-        events.CancelRequested, events.ExecutionsProvenOver,
-        events.ExecutionInherited, events.CyclesInherited, events.ProfileDoubted,
+        contract.MissBudget, cooperative.Cooperative, model.Model, model.QualitySource,
+        model.RuntimeProfile, model.System, model.Variant, request.Reason, events.Stamp,
+        events.RequestArrived, events.BackendCompleted, events.QuantumCompleted,
+        events.BackendFailed, events.DispatchRefused, events.CancelRequested,
+        events.ExecutionsProvenOver, events.ExecutionInherited, events.CyclesInherited,
+        events.ProfileDoubted,
         events.TimeJumped,
         events.DrainStarted, events.DrainExpired, events.Woke)}
 

@@ -5,6 +5,7 @@ import heapq
 
 from vig_core.actions import Dispatch, ReleaseInput, Terminate
 from vig_core.contract import Contract, Criticality, Overflow, QueuePolicy
+from vig_core.cooperative import Cooperative
 from vig_core.events import BackendCompleted, BackendFailed, Event, RequestArrived
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 from vig_core.units import ms
@@ -113,11 +114,13 @@ def model(name: str, policy: str = 'latest', *, criticality: str = 'normal',
           p50: float = 10, p99: float | None = None, capacity: int = 1,
           overflow: str = 'reject_new', variants: Iterable[Variant] | None = None,
           deadline: float = 1000, max_age: float | None = None, period: float | None = None,
-          is_stateful: bool = False, **contract: object) -> Model:
+          is_stateful: bool = False, cooperative: Cooperative | None = None,
+          **contract: object) -> Model:
     """Build a model; times in milliseconds, ``contract`` as the fields of ``Contract``."""
     return Model(
         name=name, criticality=Criticality[criticality.upper()], policy=QueuePolicy(policy),
         capacity=capacity, overflow=Overflow(overflow), is_stateful=is_stateful,
+        cooperative=cooperative,
         variants=(variant(name, p50=p50, p99=p99),) if variants is None else tuple(variants),
         contract=Contract(
             deadline_ns=ms(deadline), max_age_ns=None if max_age is None else ms(max_age),

@@ -44,6 +44,9 @@ def test_every_key_of_the_published_format_is_read(tmp_path):
     assert config.unprofiled == (('summariser', 'main'),)
     assert config.backend_models == ('detector_large', 'llm')
     assert config.file.models['summariser'].cooperative.base_cost_us == 6277
+    cost = config.system.models['summariser'].cooperative
+    assert cost.cost_ns(1000, 258) == 6_277_000 + 1_000_000 + 258 * 3_875_969
+    assert (cost.min_tokens, cost.max_total_tokens, cost.max_overhead_permille) == (8, 48, 300)
     assert config.file.models['detector'].variants[0].profile.manifest.device.driver == (
         '560.35.03')
 

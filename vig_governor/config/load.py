@@ -43,7 +43,6 @@ def load_config(path: str | os.PathLike[str], *, require_profiles: bool = False)
         models[name] = resolve_model(name, block, findings)
         if block.backend_endpoint is not None:
             check_endpoint(block.backend_endpoint, ('models', name, 'backend_endpoint'), findings)
-        _check_cooperative(name, block, findings)
     declared = top.get('models')
     names = list(declared) if isinstance(declared, Mapping) else []
     bindings = resolve_streams(streams, models, names, findings)
@@ -73,14 +72,6 @@ def _blocks(cls: type[BlockType], data: Any, key: str) -> dict[str, BlockType]:
         return {}
     found = {name: _block(cls, one, (key, name)) for name, one in data.items()}
     return {name: one for name, one in found.items() if one is not None}
-
-
-def _check_cooperative(name: str, block: ModelBlock, findings: Findings) -> None:
-    cooperative = block.cooperative
-    if cooperative is not None and cooperative.min_tokens > cooperative.max_total_tokens:
-        findings.refuse(('models', name, 'cooperative', 'min_tokens'),
-                        f'is more than max_total_tokens, {cooperative.max_total_tokens}; '
-                        'the smallest quantum must fit into one answer')
 
 
 def _check_planning(backend: Backend | None, blocks: Mapping[str, ModelBlock],

@@ -13,6 +13,7 @@ from vig_core.contract import (
     Contract, Criticality, DeliveryBoundary, DeliverySemantics, Evidence, MissBudget, Overflow,
     QueuePolicy,
 )
+from vig_core.cooperative import Cooperative
 from vig_core.errors import ContractError
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 
@@ -20,7 +21,9 @@ from vig_governor.config.options import BackendOptions
 from vig_governor.config.problems import Findings, Path
 from vig_governor.config.resolve_security import resolve_security
 from vig_governor.config.schema import Backend
-from vig_governor.config.schema_model import ContractBlock, Extension, ModelBlock, VariantBlock
+from vig_governor.config.schema_model import (
+    ContractBlock, Cooperative as CooperativeBlock, Extension, ModelBlock, VariantBlock,
+)
 from vig_governor.config.translate import nearest
 
 _KEY_OF_FIELD: dict[str, Path] = {
@@ -49,7 +52,8 @@ def resolve_model(name: str, block: ModelBlock, findings: Findings) -> Model:
             name=name, criticality=Criticality[block.class_name.upper()], contract=contract,
             variants=variants, policy=QueuePolicy(block.queue.policy),
             capacity=block.queue.capacity, overflow=Overflow(block.queue.overflow),
-            is_stateful=block.stateful)
+            is_stateful=block.stateful,
+            cooperative=_cooperative(block.cooperative, (*at, 'cooperative'), findings))
     except ContractError as error:
         findings.refuse(('models', *error.path), error.reason)
         return Model(name=name, criticality=Criticality[block.class_name.upper()],
@@ -166,6 +170,22 @@ def _contract(block: ContractBlock, model_at: Path, findings: Findings) -> Contr
         findings.refuse((*at, *path), error.reason.replace('needs consumer_period:',
                                                            'needs consumer_period_ms:'))
         return Contract(deadline_ns=max(1, units.ms(block.deadline_ms)))
+
+
+def _cooperative(block: CooperativeBlock | None, at: Path,
+                 findings: Findings) -> Cooperative | None:
+    if block is None:
+        return None
+    try:
+        return Cooperative(
+            base_cost_ns=units.us(block.base_cost_us),
+            per_token_ns=units.seconds(1 / block.tokens_per_second),
+            prefill_per_token_ns=units.us(block.prefill_per_token_us),
+            min_tokens=block.min_tokens, max_total_tokens=block.max_total_tokens,
+            max_overhead_permille=block.max_overhead_permille)
+    except ContractError as error:
+        findings.refuse((*at, *error.path), error.reason)
+        return None
 
 
 def _variant(block: VariantBlock, model: ModelBlock, at: Path, contract: Contract,
