@@ -32,7 +32,8 @@ import matplotlib
 isolate()
 matplotlib.use('Agg')
 from benchmark.faults.runner import plain_ends  # noqa: E402, I100 (the environment comes first)
-from benchmark.faults.world import Footprint, World  # noqa: E402
+from benchmark.faults.staging import Footprint  # noqa: E402
+from benchmark.faults.world import World  # noqa: E402
 from matplotlib import pyplot  # noqa: E402, I100, I202
 import tritonclient.grpc as triton  # noqa: E402
 

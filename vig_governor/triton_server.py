@@ -12,6 +12,7 @@ it, and needs code between fork and exec.)
 from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import http.client
+import logging
 import os
 from pathlib import Path
 import re
@@ -24,6 +25,8 @@ import time
 from types import TracebackType
 
 from vig_governor.triton_install import find_installation, TritonServerError
+
+_log = logging.getLogger(__name__)
 
 LOOPBACK = '127.0.0.1'
 
@@ -110,10 +113,14 @@ class TritonServer:
         """
         Start the server and wait until all its models are ready.
 
+        One that a signal ends while it starts is started once more: it was seen to abort under
+        load (code -6), and to start the next time.
+
         :raises TritonServerError: it ended, or was not ready in time; nothing is left behind.
         """
         if self._process is not None:
             self.stop()
+        may_die = True
         for attempt in range(3):
             if self._are_ports_ours and (attempt or not self._grpc_port):
                 self._grpc_port, self._http_port = free_port(), free_port()
@@ -124,8 +131,12 @@ class TritonServer:
                 self._wait_ready(timeout_s)
                 return
             except TritonServerError as error:
+                code = None if self._process is None else self._process.returncode
                 self.stop()
-                if not self._are_ports_ours or 'already in use' not in str(error):
+                if may_die and code is not None and code < 0:
+                    may_die = False
+                    _log.warning('%s\nit is started once more', error)
+                elif not self._are_ports_ours or 'already in use' not in str(error):
                     raise
             except BaseException:
                 self.stop()

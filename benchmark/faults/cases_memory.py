@@ -4,7 +4,8 @@ import os
 import signal
 
 from benchmark.faults.registry import fault
-from benchmark.faults.world import until, World
+from benchmark.faults.staging import until
+from benchmark.faults.world import World
 import tritonclient.grpc as triton
 from vig_governor.triton_server import TritonServer
 

@@ -5,7 +5,8 @@ import threading
 
 from benchmark.faults.proxy import Proxy
 from benchmark.faults.registry import fault
-from benchmark.faults.world import until, World
+from benchmark.faults.staging import until
+from benchmark.faults.world import World
 
 
 @fault('the connection is reset while a frame runs; the server lives on and its counter proves '

@@ -5,7 +5,8 @@ import subprocess
 import time
 
 from benchmark.faults.registry import fault
-from benchmark.faults.world import DRAIN_S, until, World
+from benchmark.faults.staging import DRAIN_S, until
+from benchmark.faults.world import World
 
 
 def busy(world: World, count: int = 3) -> list[int]:
@@ -39,6 +40,7 @@ def sigint_with_work(world: World) -> None:
 @fault('SIGTERM while the server stands still: all are cancelled within the drain, code 0',
        recovery_s=25.0)
 def sigterm_while_the_server_is_frozen(world: World) -> None:
+    world.wait_until_warm()
     world.server.pause()
     try:
         frames = busy(world)
@@ -55,6 +57,7 @@ def sigterm_while_the_server_is_frozen(world: World) -> None:
 
 @fault('a second SIGTERM while the drain goes on ends the node at once', recovery_s=25.0)
 def second_signal(world: World) -> None:
+    world.wait_until_warm()
     world.server.pause()
     try:
         frames = busy(world, 2)
@@ -107,6 +110,7 @@ def deactivated_with_work(world: World) -> None:
 
 @fault('deactivated while the server stands still, activated again', recovery_s=10.0)
 def deactivated_while_the_server_is_frozen(world: World) -> None:
+    world.wait_until_warm()
     world.server.pause()
     try:
         frames = busy(world)

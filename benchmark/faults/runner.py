@@ -6,7 +6,8 @@ import time
 import traceback
 
 from benchmark.faults.registry import Fault
-from benchmark.faults.world import Footprint, PATIENCE, until, World
+from benchmark.faults.staging import Footprint, PATIENCE, until
+from benchmark.faults.world import World
 
 THREADS_MORE, FILES_MORE = 6, 12
 """Sender threads and connections that may stay: there is one for each request ever in flight."""

@@ -8,23 +8,19 @@ found again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack
-import os
 from pathlib import Path
-import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
-from typing import Any, TypeVar
+from typing import Any
+
+from benchmark.faults.node_process import NodeProcess
+from benchmark.faults.staging import DRAIN_S, image, PATIENCE, repository, STREAMS, Streams, until
 
 from diagnostic_msgs.msg import DiagnosticArray
 
 from lifecycle_msgs.srv import ChangeState
-
-import psutil
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -34,105 +30,15 @@ from sensor_msgs.msg import Image
 
 from vig.msg import GovernorStatus, RequestStatus
 
-from vig_governor.triton_server import free_port, TritonServer
-
-ROOT = Path(__file__).resolve().parents[2]
-TEST_MODELS = ROOT / 'test' / 'server' / 'models'
-PATIENCE = float(os.environ.get('VIG_FAULTS_PATIENCE', '1'))
-"""Factor on all waits and limits, for tests beside other work: ``make faults`` takes 1."""
-
-TIMEOUT_S = 0.8
-DRAIN_S = 1.5
-STREAMS = {'quick': ('sleeper', 20), 'slow': ('sleeper', 300), 'hang': ('sleeper', 2500),
-           'failing': ('failing', 0), 'sized': ('echo', 0)}
-"""Stream and backend model of the same name: template and runtime in milliseconds."""
+from vig_governor.triton_server import TritonServer
 
 REASONS = {value: name.lower() for name, value in vars(RequestStatus).items()
            if name.isupper() and isinstance(value, int)}
 TRANSITIONS = {'configure': 1, 'cleanup': 2, 'activate': 3, 'deactivate': 4,
                'shutdown_unconfigured': 5, 'shutdown_inactive': 6, 'shutdown_active': 7}
-MIB = 1024 * 1024
-Streams = Mapping[str, tuple[str, int]]
-_T = TypeVar('_T')
 
 
-def until(condition: Callable[[], _T], timeout_s: float, what: str | Callable[[], str]) -> _T:
-    """
-    Look every 5 ms until ``condition`` gives something truthy, and give that.
-
-    :raises AssertionError: with ``what`` when the time is over.
-    """
-    end_s = time.monotonic() + timeout_s * PATIENCE
-    pause = threading.Event()
-    while not (value := condition()):
-        if time.monotonic() > end_s:
-            raise AssertionError(f'not within {timeout_s:g} s: '
-                                 f'{what() if callable(what) else what}')
-        pause.wait(0.005)
-    return value
-
-
-def repository(folder: Path, streams: Streams) -> Path:
-    """Make the server's model folder of the test models, renamed, with their runtimes."""
-    for name, (template, runtime_ms) in streams.items():
-        add_model(folder, name, template, runtime_ms)
-    return folder
-
-
-def add_model(folder: Path, name: str, template: str, runtime_ms: int) -> None:
-    """Add one model, or replace it."""
-    shutil.rmtree(folder / name, ignore_errors=True)
-    shutil.copytree(TEST_MODELS / template, folder / name,
-                    ignore=shutil.ignore_patterns('__pycache__'))
-    with open(folder / name / 'config.pbtxt', 'a', encoding='utf-8') as config:
-        config.write(f'parameters {{ key: "delay_ms" '
-                     f'value {{ string_value: "{runtime_ms}" }} }}\n')
-
-
-def config_text(endpoint: str, streams: Streams, backend: str = '') -> str:
-    """Write the configuration of a world; ``backend`` adds lines to that block."""
-    lines = ['version: 1', 'backend:', f'  grpc_endpoint: "{endpoint}"', '  slots: 1',
-             f'  inference_timeout_ms: {round(TIMEOUT_S * 1000)}',
-             f'  drain_deadline_s: {DRAIN_S:g}', *([backend] if backend else []), 'models:']
-    for name, (_, runtime_ms) in streams.items():
-        lines += [f'  {name}:', '    class: normal',
-                  '    queue: {policy: fifo, capacity: 4, overflow: reject_new}',
-                  '    contract: {deadline_ms: 1500, max_age_ms: 3000}', '    variants:',
-                  f'      - {{id: only, backend_model: {name}, '
-                  'quality: {value: 1.0, source: user_declared},',
-                  f'         profile: {{p50_us: {runtime_ms * 1000 + 2000}, '
-                  f'p99_us: {runtime_ms * 1000 + 10000}}}}}']
-    lines.append('streams:')
-    for name in streams:
-        lines += [f'  {name}:', f'    topic: /fault/{name}', '    type: sensor_msgs/msg/Image',
-                  f'    model: {name}',
-                  '    input: {tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}']
-    return '\n'.join(lines) + '\n'
-
-
-def image(stamp_ns: int, value: int = 7, width: int = 8, height: int = 6) -> Image:
-    """Make a small rgb8 frame of one value."""
-    message = Image(width=width, height=height, encoding='rgb8', step=3 * width)
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, 10**9)
-    message.data.frombytes(bytes([value]) * (height * width * 3))
-    return message
-
-
-class Footprint:
-    """What the node holds: memory, threads, files, regions."""
-
-    def __init__(self, pid: int) -> None:
-        """Look at a process."""
-        process = psutil.Process(pid)
-        with process.oneshot():
-            self.rss_mib = process.memory_info().rss / MIB
-            self.threads = process.num_threads()
-            self.files = process.num_fds()
-        self.names = sum(entry.name.startswith(f'vig_{pid}_')
-                         for entry in Path('/dev/shm').iterdir())
-
-
-class World:
+class World(NodeProcess):
     """
     A context manager; ``server`` is started, the node is not.
 
@@ -143,9 +49,8 @@ class World:
     """
 
     def __init__(self, folder: Path, streams: Streams = STREAMS) -> None:
-        self.streams = streams
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
+        super().__init__(folder, streams)
         self.models = repository(folder / 'models', streams)
         self.server = TritonServer(self.models, load=list(streams), log=folder / 'triton.log')
         self.endpoint = ''
@@ -156,8 +61,6 @@ class World:
         self.diagnostics: list[DiagnosticArray] = []
         self.mended_s: float | None = None
         self.recovered_s: float | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._runs = 0
         self._last_stamp_ns = 0
         self._dispatched: dict[str, int] = {}
         self._received: dict[str, int] = {}
@@ -200,22 +103,6 @@ class World:
 
     # ---- the node ----
 
-    @property
-    def pid(self) -> int:
-        """Process id of the node."""
-        assert self._process is not None, 'the node was not started'
-        return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the node process exists."""
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def log(self) -> str:
-        """What the present node has said."""
-        return (self.folder / f'node-{self._runs}.log').read_text(errors='replace')
-
     def start_node(self, *, waits: bool = True, autostart: bool = True, backend: str = '',
                    endpoint: str = '', sim_time: bool = False) -> None:
         """
@@ -224,25 +111,11 @@ class World:
         :param backend: lines for the block ``backend``.
         :param sim_time: run it with ``use_sim_time``.
         """
-        self._runs += 1
-        path = self.folder / 'vig.yaml'
-        path.write_text(config_text(endpoint or self.endpoint, self.streams, backend),
-                        encoding='utf-8')
-        command = [sys.executable, '-m', 'vig_governor.node', '--ros-args',
-                   '-p', f'config:={path}', '-p', f'autostart:={str(autostart).lower()}',
-                   '-p', f'use_sim_time:={str(sim_time).lower()}',
-                   '-p', 'diagnostics_period_s:=0.1']
-        for name in self.streams:
-            prefix = f'qos_overrides./fault/{name}'
-            command += ['-p', f'{prefix}.subscription.reliability:=reliable',
-                        '-p', f'{prefix}.subscription.depth:=1000',
-                        '-p', f'{prefix}/vig/status.publisher.depth:=1000']
         self.readiness.clear()
         self.diagnostics.clear()
         self._counted_from.clear()
-        with open(self.folder / f'node-{self._runs}.log', 'wb') as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
-                                             stdin=subprocess.DEVNULL, start_new_session=True)
+        self.launch(autostart=autostart, backend=backend, endpoint=endpoint or self.endpoint,
+                    sim_time=sim_time)
         if waits:
             self.wait_until_listening()
 
@@ -252,33 +125,19 @@ class World:
                           for camera in self._cameras.values()) and self.is_ready, timeout_s,
               lambda: f'the node does not listen; it said:\n{self.log[-3000:]}')
 
-    def end_node(self) -> int | None:
-        """End the node if it runs, by SIGTERM; give its exit code."""
-        process, self._process = self._process, None
-        if process is None:
-            return None
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(DRAIN_S + 10.0)
-            except subprocess.TimeoutExpired:
-                pass
-            finally:
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
-        return process.returncode
+    def wait_until_warm(self) -> None:
+        """
+        Wait until each model has answered the node's warm-up since the server was last started.
 
-    def signal_node(self, number: int) -> None:
-        """Send the node a signal."""
-        os.kill(self.pid, number)
+        A server that is frozen in the middle of one gives that model up, until it is loaded again.
+        """
+        until(lambda: all(self._is_warm(name) for name in self.streams), 20.0,
+              lambda: f'not all models are warm; the node said:\n{self.log[-2500:]}')
 
-    def wait_for_end(self, timeout_s: float) -> int:
-        """Give the exit code of a node that is about to end."""
-        assert self._process is not None
-        code = self._process.wait(timeout_s * PATIENCE)
-        self._process = None
-        return code
+    def _is_warm(self, model: str) -> bool:
+        of_model = [line for line in self.log.splitlines() if f"model '{model}'" in line]
+        telling = [line for line in of_model if 'its warm-up' in line or 'started anew' in line]
+        return bool(telling) and 'its warm-up' in telling[-1]
 
     def change(self, transition: str, timeout_s: float = 10.0) -> bool:
         """Ask for a lifecycle transition; whether it succeeded."""
@@ -309,11 +168,6 @@ class World:
                 if status.name.endswith(part):
                     return next((pair.value for pair in status.values if pair.key == key), '')
         return ''
-
-    def region_names(self) -> list[str]:
-        """List the names in /dev/shm that belong to the node."""
-        return [entry.name for entry in Path('/dev/shm').iterdir()
-                if entry.name.startswith(f'vig_{self.pid}_')]
 
     def finding(self, text: str, timeout_s: float = 5.0) -> str:
         """Wait for a diagnostics message that contains ``text``."""
@@ -436,11 +290,6 @@ class World:
         while not self._done.is_set():
             executor.spin_once(timeout_sec=0.1)
         executor.shutdown()
-
-
-def free_endpoint() -> str:
-    """Name an address on this host where nobody listens."""
-    return f'127.0.0.1:{free_port()}'
 
 
 def _stamp(status: RequestStatus) -> int:

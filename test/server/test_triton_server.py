@@ -70,3 +70,26 @@ def test_only_the_loopback_interface_listens(triton_server):
             if state == '0A' and local.endswith(f':{port:04X}'):
                 addresses.add(local.partition(':')[0])
     assert addresses and addresses <= loopback
+
+
+def dying_wrapper(folder, times):
+    """Give a command that aborts as often as told before it executes the server."""
+    script = ('n=$(cat "$1/n" 2>/dev/null || echo 0); echo $((n + 1)) > "$1/n"; '
+              'if [ "$n" -lt "$2" ]; then kill -s ABRT $$; fi; shift 2; exec "$@"')
+    return ('sh', '-c', script, 'sh', str(folder), str(times))
+
+
+def test_a_server_that_aborts_while_it_starts_is_started_once_more(tmp_path, caplog):
+    require_triton()
+    with TritonServer(MODELS, load=['echo'], wrapper=dying_wrapper(tmp_path, 1)) as server:
+        assert server.is_running
+    assert 'ended with code -6 while starting' in caplog.text
+    assert 'started once more' in caplog.text
+
+
+def test_a_server_that_aborts_twice_is_given_up(tmp_path):
+    require_triton()
+    server = TritonServer(MODELS, load=['echo'], wrapper=dying_wrapper(tmp_path, 9))
+    with pytest.raises(TritonServerError, match='ended with code -6'):
+        server.start()
+    assert (tmp_path / 'n').read_text().strip() == '2'

@@ -1,0 +1,104 @@
+"""What the world of a fault is made of: test models, a configuration, frames, and patience."""
+
+from collections.abc import Callable, Mapping
+import os
+from pathlib import Path
+import shutil
+import threading
+import time
+from typing import TypeVar
+
+import psutil
+
+from sensor_msgs.msg import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+TEST_MODELS = ROOT / 'test' / 'server' / 'models'
+PATIENCE = float(os.environ.get('VIG_FAULTS_PATIENCE', '1'))
+"""Factor on all waits and limits, for tests beside other work: ``make faults`` takes 1."""
+
+TIMEOUT_S = 0.8
+DRAIN_S = 1.5
+STREAMS = {'quick': ('sleeper', 20), 'slow': ('sleeper', 300), 'hang': ('sleeper', 2500),
+           'failing': ('failing', 0), 'sized': ('echo', 0)}
+"""Stream and backend model of the same name: template and runtime in milliseconds."""
+
+MIB = 1024 * 1024
+Streams = Mapping[str, tuple[str, int]]
+_T = TypeVar('_T')
+
+
+def until(condition: Callable[[], _T], timeout_s: float, what: str | Callable[[], str]) -> _T:
+    """
+    Look every 5 ms until ``condition`` gives something truthy, and give that.
+
+    :raises AssertionError: with ``what`` when the time is over.
+    """
+    end_s = time.monotonic() + timeout_s * PATIENCE
+    pause = threading.Event()
+    while not (value := condition()):
+        if time.monotonic() > end_s:
+            raise AssertionError(f'not within {timeout_s:g} s: '
+                                 f'{what() if callable(what) else what}')
+        pause.wait(0.005)
+    return value
+
+
+def repository(folder: Path, streams: Streams) -> Path:
+    """Make the server's model folder of the test models, renamed, with their runtimes."""
+    for name, (template, runtime_ms) in streams.items():
+        add_model(folder, name, template, runtime_ms)
+    return folder
+
+
+def add_model(folder: Path, name: str, template: str, runtime_ms: int) -> None:
+    """Add one model, or replace it."""
+    shutil.rmtree(folder / name, ignore_errors=True)
+    shutil.copytree(TEST_MODELS / template, folder / name,
+                    ignore=shutil.ignore_patterns('__pycache__'))
+    with open(folder / name / 'config.pbtxt', 'a', encoding='utf-8') as config:
+        config.write(f'parameters {{ key: "delay_ms" '
+                     f'value {{ string_value: "{runtime_ms}" }} }}\n')
+
+
+def config_text(endpoint: str, streams: Streams, backend: str = '') -> str:
+    """Write the configuration of a world; ``backend`` adds lines to that block."""
+    lines = ['version: 1', 'backend:', f'  grpc_endpoint: "{endpoint}"', '  slots: 1',
+             f'  inference_timeout_ms: {round(TIMEOUT_S * 1000)}',
+             f'  drain_deadline_s: {DRAIN_S:g}', *([backend] if backend else []), 'models:']
+    for name, (_, runtime_ms) in streams.items():
+        lines += [f'  {name}:', '    class: normal',
+                  '    queue: {policy: fifo, capacity: 4, overflow: reject_new}',
+                  '    contract: {deadline_ms: 1500, max_age_ms: 3000}', '    variants:',
+                  f'      - {{id: only, backend_model: {name}, '
+                  'quality: {value: 1.0, source: user_declared},',
+                  f'         profile: {{p50_us: {runtime_ms * 1000 + 2000}, '
+                  f'p99_us: {runtime_ms * 1000 + 10000}}}}}']
+    lines.append('streams:')
+    for name in streams:
+        lines += [f'  {name}:', f'    topic: /fault/{name}', '    type: sensor_msgs/msg/Image',
+                  f'    model: {name}',
+                  '    input: {tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}']
+    return '\n'.join(lines) + '\n'
+
+
+def image(stamp_ns: int, value: int = 7, width: int = 8, height: int = 6) -> Image:
+    """Make a small rgb8 frame of one value."""
+    message = Image(width=width, height=height, encoding='rgb8', step=3 * width)
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, 10**9)
+    message.data.frombytes(bytes([value]) * (height * width * 3))
+    return message
+
+
+class Footprint:
+    """What the node holds: memory, threads, files, regions."""
+
+    def __init__(self, pid: int) -> None:
+        """Look at a process."""
+        process = psutil.Process(pid)
+        with process.oneshot():
+            self.rss_mib = process.memory_info().rss / MIB
+            self.threads = process.num_threads()
+            self.files = process.num_fds()
+        self.names = sum(entry.name.startswith(f'vig_{pid}_')
+                         for entry in Path('/dev/shm').iterdir())
