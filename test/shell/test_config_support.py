@@ -87,7 +87,7 @@ def test_a_file_that_a_node_plans_with_has_no_notice(tmp_path):
      'backend.grpc_endpoint', 'gRPC is 8001', 4),
     (WITH_EXTENSION.replace('consumer_period_ms: 50', 'consumer_period_ms: 50\n'
                             '        delivery_boundary: consumer'),
-     'extension.delivery_boundary', 'stored but not enforced', 15),
+     'extension.delivery_boundary', 'not enforced', 15),
     (SIMPLE + SECOND_CAMERA, 'models.detector.queue.policy', 'latest_per_key', 7),
 ])
 def test_what_stops_nothing_but_surprises_is_noticed(tmp_path, text, key, part, line):

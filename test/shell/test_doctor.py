@@ -10,7 +10,7 @@ from vig_governor import cli
 from vig_governor.backend.base import ModelSignature, TensorSpec
 from vig_governor.config.schema_model import Artifact, Manifest, Resources
 from vig_governor.doctor import (
-    file_checks, graph_checks, profile_checks, server_checks, timing_checks,
+    contract_checks, file_checks, graph_checks, profile_checks, server_checks, timing_checks,
 )
 from vig_governor.doctor.checks import CHECKS, examine
 from vig_governor.doctor.context import Context, GraphView, Heard, Publisher, ServerView
@@ -254,11 +254,73 @@ def test_the_supply_rule_counts_transport_where_it_was_heard(context):
 
 
 def test_fields_that_nobody_enforces_are_listed(context):
-    found = said(timing_checks.check_unenforced(context(COMPLETE)), Level.WARN)
+    found = said(contract_checks.check_unenforced(context(COMPLETE)), Level.WARN)
     assert {text.partition(':')[0].rpartition('.')[2] for text in found} == {
         'delivery_boundary', 'evidence_required', 'minimum_background_progress_pct',
         'max_input_kib', 'max_occupancy_pct'}
-    only(timing_checks.check_unenforced(context()), Level.OK, '0 fields')
+    only(contract_checks.check_unenforced(context()), Level.OK, '0 fields')
+
+
+def extended(block, text=SIMPLE):
+    """Give the simple file with an extension of so many keys."""
+    return changed('      max_age_ms: 80\n', '      max_age_ms: 80\n      extension:\n'
+                   '        version: 1\n' + ''.join(f'        {line}\n' for line in block), text)
+
+
+def test_a_budget_that_the_runtimes_rule_out_fails_with_the_arithmetic(context):
+    budget = 'miss_budget: {max_misses: 2, window_cycles: 100, max_consecutive: 1}'
+    text = extended(['consumer_period_ms: 5', budget])
+    # T 33 + C 8 - A 80 is no gap; with 30 ms of max_age there is one of 11 ms in every 33.
+    only(contract_checks.check_budgets(context(text)), Level.OK, '1 consumers')
+    finding = only(contract_checks.check_budgets(context(changed('max_age_ms: 80',
+                                                                 'max_age_ms: 30', text))),
+                   Level.FAIL, 'every 33.0 ms', '8.0 ms old', 'worthless after 30.0 ms',
+                   'for 11.0 ms each time', '2 cycles in a row and 31 of 100',
+                   'allows 1 in a row and 2 of 100')
+    assert (finding.facts['in_a_row'], finding.facts['in_window']) == (2, 31)
+
+
+def test_a_model_that_is_slower_than_its_camera_spaces_its_results(context):
+    text = extended(['consumer_period_ms: 33', 'require_new_sample_each_cycle: true'])
+    slow = changed('p50_us: 8000, p99_us: 10000', 'p50_us: 40000, p99_us: 41000', changed(
+        'p50_us: 20000, p99_us: 25000', 'p50_us: 50000, p99_us: 51000', text))
+    only(contract_checks.check_budgets(context(text)), Level.OK, '1 consumers')
+    only(contract_checks.check_budgets(context(slow)), Level.WARN, 'every 40.0 ms',
+         'needs one every 33.0 ms', '1 cycles in a row')
+
+
+def test_progress_that_nothing_leaves_room_for_fails_with_the_arithmetic(context):
+    background = LLM.replace('max_age_ms: 1500}', 'period_ms: 30}').replace(
+        'p50_us: 200000, p99_us: 260000', 'p50_us: 15000, p99_us: 20000')
+    text = changed('streams:\n', background, extended(['minimum_background_progress_pct: 80']))
+    only(contract_checks.check_progress(context(text)), Level.OK,
+         '1 best-effort models: 40 % of the slots beside 24 %')
+    busy = changed('p50_us: 8000, p99_us: 10000', 'p50_us: 21000, p99_us: 22000', text)
+    only(contract_checks.check_progress(context(busy)), Level.FAIL, 'need 63 %',
+         'writer 40 %: 103 % of what there is')
+
+
+def test_progress_of_a_job_that_never_starts_fails_and_of_nobody_is_a_warning(context):
+    text = extended(['minimum_background_progress_pct: 5'])
+    only(contract_checks.check_progress(context(text)), Level.WARN, '0 models are of class')
+    only(contract_checks.check_progress(context()), Level.OK, '0 contracts')
+    only(contract_checks.check_progress(context(changed('streams:\n', LLM, text))), Level.FAIL,
+         'models.writer: 5 %', '286.0 ms never start while detector runs', '0 % will')
+
+
+def test_the_limits_of_a_contract_are_compared_with_models_frames_and_load(context):
+    text = extended(['max_input_kib: 1', 'max_occupancy_pct: 80'])
+    only(contract_checks.check_limits(context(text)), Level.WARN, 'max_occupancy_pct: 80',
+         'plan 83 %')
+    text = text.replace('max_occupancy_pct: 80', 'max_occupancy_pct: 85')
+    only(contract_checks.check_limits(context(text)), Level.OK, '2 limits')
+    big = on_server(context(text), signatures={
+        'detector_large': signature('detector_large', (3, 300, 300)),
+        'detector_small': signature('detector_small', (3, -1, -1))})
+    only(contract_checks.check_limits(big), Level.WARN, 'the input of detector_large is 1055 KiB')
+    heard = replace(big, graph=GraphView({'front': Heard('/front/image', largest_bytes=4096)}))
+    assert any('a message on /front/image is 4 KiB' in text
+               for text in said(contract_checks.check_limits(heard), Level.WARN))
 
 
 def hearing(context, **changes):

@@ -9,33 +9,20 @@ import re
 from types import MappingProxyType
 
 from vig_core import units
-from vig_core.contract import (
-    Contract, Criticality, DeliveryBoundary, DeliverySemantics, Evidence, MissBudget, Overflow,
-    QueuePolicy,
-)
+from vig_core.contract import Contract, Criticality, Overflow, QueuePolicy
 from vig_core.cooperative import Cooperative
 from vig_core.errors import ContractError
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 
 from vig_governor.config.options import BackendOptions
 from vig_governor.config.problems import Findings, Path
+from vig_governor.config.resolve_contract import notice_contract, resolve_contract
 from vig_governor.config.resolve_security import resolve_security
 from vig_governor.config.schema import Backend
 from vig_governor.config.schema_model import (
-    ContractBlock, Cooperative as CooperativeBlock, Extension, ModelBlock, VariantBlock,
+    Cooperative as CooperativeBlock, ModelBlock, VariantBlock,
 )
 from vig_governor.config.translate import nearest
-
-_KEY_OF_FIELD: dict[str, Path] = {
-    'deadline': ('deadline_ms',), 'max_age': ('max_age_ms',), 'period': ('period_ms',),
-    'variant_dwell': ('variant_dwell_ms',),
-    'consumer_period': ('extension', 'consumer_period_ms'),
-    'phase': ('extension', 'phase_ms'),
-    'release_jitter': ('extension', 'release_jitter_ms'),
-    'miss_budget': ('extension', 'miss_budget'),
-    'approved_variants': ('extension', 'approved_variants'),
-}
-"""Where the fields of ``vig_core.contract.Contract`` stand below ``contract`` in the file."""
 
 _ENDPOINT = re.compile(r'(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+):(\d{1,5})\Z')
 
@@ -43,7 +30,7 @@ _ENDPOINT = re.compile(r'(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+):(\d{1,5})\Z')
 def resolve_model(name: str, block: ModelBlock, findings: Findings) -> Model:
     """Resolve one model; problems go to ``findings`` and the result then only stands in."""
     at: Path = ('models', name)
-    contract = _contract(block.contract, at, findings)
+    contract = resolve_contract(block.contract, at, findings)
     variants = tuple(_variant(one, block, (*at, 'variants', index), contract, findings)
                      for index, one in enumerate(block.variants))
     kept = {variant.variant_id: variant for variant in variants}
@@ -60,7 +47,7 @@ def resolve_model(name: str, block: ModelBlock, findings: Findings) -> Model:
                      contract=Contract(deadline_ns=contract.deadline_ns),
                      variants=tuple(kept.values()))
     _check_variants(model, at, findings)
-    _notice_timing(model, block, at, findings)
+    notice_contract(model, block, at, findings)
     return model
 
 
@@ -137,41 +124,6 @@ def check_endpoint(endpoint: str, at: Path, findings: Findings) -> None:
         findings.notice(at, "port 8000 is usually Triton's HTTP service; gRPC is 8001")
 
 
-def _contract(block: ContractBlock, model_at: Path, findings: Findings) -> Contract:
-    at = (*model_at, 'contract')
-    extension = block.extension or Extension(version=1)
-    budget = None
-    if extension.miss_budget is not None:
-        try:
-            budget = MissBudget(**extension.miss_budget.model_dump())
-        except ContractError as error:
-            findings.refuse((*at, 'extension', *error.path), error.reason)
-    consumer_period = extension.consumer_period_ms
-    try:
-        return Contract(
-            deadline_ns=units.ms(block.deadline_ms),
-            max_age_ns=None if block.max_age_ms is None else units.ms(block.max_age_ms),
-            period_ns=None if block.period_ms is None else units.ms(block.period_ms),
-            min_quality=block.min_quality, variant_dwell_ns=units.ms(block.variant_dwell_ms),
-            release_jitter_ns=units.ms(extension.release_jitter_ms),
-            consumer_period_ns=None if consumer_period is None else units.ms(consumer_period),
-            phase_ns=units.ms(extension.phase_ms),
-            require_new_sample_each_cycle=extension.require_new_sample_each_cycle,
-            miss_budget=budget,
-            approved_variants=(None if extension.approved_variants is None
-                               else tuple(extension.approved_variants)),
-            delivery_boundary=DeliveryBoundary(extension.delivery_boundary),
-            delivery_semantics=DeliverySemantics(extension.delivery_semantics),
-            evidence_required=Evidence(extension.evidence_required),
-            minimum_background_progress_percent=extension.minimum_background_progress_pct,
-            contract_version=extension.contract_version)
-    except ContractError as error:
-        path = _KEY_OF_FIELD.get(error.path[0], error.path[:1]) + error.path[1:]
-        findings.refuse((*at, *path), error.reason.replace('needs consumer_period:',
-                                                           'needs consumer_period_ms:'))
-        return Contract(deadline_ns=max(1, units.ms(block.deadline_ms)))
-
-
 def _cooperative(block: CooperativeBlock | None, at: Path,
                  findings: Findings) -> Cooperative | None:
     if block is None:
@@ -222,36 +174,6 @@ def _check_variants(model: Model, at: Path, findings: Findings) -> None:
         findings.notice((*at, 'variants'), 'variants are not selected automatically, only '
                         f'{model.runnable_variants[0].variant_id} runs: '
                         f'{model.reason_against_selection}')
-
-
-def _notice_timing(model: Model, block: ModelBlock, at: Path, findings: Findings) -> None:
-    contract = model.contract
-    if contract.max_age_ns is not None and contract.max_age_ns < contract.deadline_ns:
-        findings.notice((*at, 'contract', 'max_age_ms'),
-                        'is shorter than deadline_ms: a result can be worthless before it is '
-                        'late; usually max_age_ms is the larger one')
-    if model.criticality.is_guardable and contract.period_ns is None:
-        findings.notice((*at, 'contract'),
-                        f'class {block.class_name} without period_ms: nothing is kept free for '
-                        'the next arrival; give period_ms')
-    measured = [one.profile for one in block.variants if one.profile is not None]
-    if contract.max_age_ns is not None and len(measured) == len(block.variants) and measured:
-        fastest = min(variant.profile.p50_ns for variant in model.runnable_variants or
-                      model.variants)
-        if fastest > contract.max_age_ns:
-            findings.notice((*at, 'contract', 'max_age_ms'),
-                            f'even the fastest variant takes {units.text_ms(fastest)}: every '
-                            'request will end stale')
-    extension = block.contract.extension
-    if extension is None:
-        return
-    if extension.delivery_boundary == 'consumer':
-        findings.notice((*at, 'contract', 'extension', 'delivery_boundary'),
-                        'stored but not enforced: the governor sees its own publication, not '
-                        'the consumer')
-    for key in ('minimum_background_progress_pct', 'max_input_kib', 'max_occupancy_pct'):
-        if getattr(extension, key):
-            findings.notice((*at, 'contract', 'extension', key), 'stored but not enforced')
 
 
 def _interference(backend: Backend, models: Mapping[str, Model], names: list[str],

@@ -39,27 +39,36 @@ class Extension(Block):
     release_jitter_ms: MsOrZero = Field(
         default=0, description='the envelope J of the capture jitter; default 0')
     delivery_boundary: Literal['governor', 'consumer'] = Field(
-        default='governor', description='where a result counts as delivered; consumer is stored '
-                                        'and not enforced')
+        default='governor', description='where a result counts as delivered; consumer is not '
+                                        'enforced')
     delivery_semantics: Literal['latest_state', 'every_event', 'stateful_sequence'] = Field(
-        default='latest_state', description='what the consumer does with results')
+        default='latest_state', description='latest_state: a cycle needs a result of at most '
+                                            'max_age; every_event: no frame may be lost; '
+                                            'stateful_sequence: nor overtaken')
     require_new_sample_each_cycle: bool = Field(
         default=False, description='whether a cycle needs a result that no earlier cycle used')
     observation_window: int = Field(
-        default=300, ge=1, le=100_000, description='results over which rates are reported')
+        default=300, ge=1, le=100_000,
+        description='how far back is looked: so many results for ages, requests for the '
+                    'progress of best-effort work, cycles for its starvation')
     miss_budget: MissBudgetBlock | None = Field(
         default=None, description='how many uncovered cycles are acceptable; needs '
                                   'consumer_period_ms')
     minimum_background_progress_pct: Annotated[int, Field(ge=0, le=100)] = Field(
-        default=0, description='the share that lower classes should keep; stored, not enforced')
+        default=0, description='the percent of its requests that each best-effort stream, this '
+                               'one or those below this one, should see completed; observed, '
+                               'not enforced')
     approved_variants: list[str] | None = Field(
         default=None, description='the only variants that may run; omit it to approve all')
     max_input_kib: int | None = Field(
-        default=None, gt=0, description='the largest input the contract holds for; stored')
+        default=None, gt=0, description='the largest input that the contract holds for; compared '
+                                        'by vig doctor, not enforced')
     max_occupancy_pct: Percent | None = Field(
-        default=None, description='the occupancy the contract holds for; stored')
+        default=None, description='the planned share of the slots up to which the contract '
+                                  'holds; compared by vig doctor, not enforced')
     evidence_required: Literal['observed', 'qualified_slo', 'proven'] = Field(
-        default='observed', description='how strong a promise is needed; proven is refused')
+        default='observed', description='how strong a promise is needed, never what was seen; '
+                                        'proven is refused')
     contract_version: int = Field(
         default=0, ge=0, description='raise it when the contract changes: the monitor then '
                                      'starts a new window')

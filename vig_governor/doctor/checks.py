@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from vig_governor.doctor import (
-    file_checks, graph_checks, profile_checks, server_checks, timing_checks,
+    contract_checks, file_checks, graph_checks, profile_checks, server_checks, timing_checks,
 )
 from vig_governor.doctor.context import Context
 from vig_governor.doctor.finding import Finding, Level
@@ -40,12 +40,15 @@ CHECKS = (
     Check('D14', 'background', timing_checks.check_background),
     Check('D15', 'quanta', timing_checks.check_quanta),
     Check('D16', 'supply', timing_checks.check_supply),
-    Check('D17', 'not enforced', timing_checks.check_unenforced),
+    Check('D17', 'not enforced', contract_checks.check_unenforced),
     Check('D18', 'topics', graph_checks.check_topics),
     Check('D19', 'rates', graph_checks.check_rates),
     Check('D20', 'stamps', graph_checks.check_stamps),
     Check('D21', 'transport', graph_checks.check_transport),
     Check('D22', 'disk', file_checks.check_disk),
+    Check('D23', 'budgets', contract_checks.check_budgets),
+    Check('D24', 'progress', contract_checks.check_progress),
+    Check('D25', 'limits', contract_checks.check_limits),
 )
 
 

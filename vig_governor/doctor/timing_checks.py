@@ -22,7 +22,7 @@ def check_utilisation(context: Context) -> Iterable[Finding]:
         return
     protected = [model for model in guarded if model.criticality is Criticality.PROTECTED]
     for what, models in (('protected', protected), ('guarded', guarded)):
-        least = sum(_share(context, model, context.fastest(model).profile.p50_ns)
+        least = sum(share_percent(context, model, context.fastest(model).profile.p50_ns)
                     for model in models)
         if least > 100:
             say = fail if what == 'protected' else warn
@@ -31,7 +31,8 @@ def check_utilisation(context: Context) -> Iterable[Finding]:
                       'lower the rates, add slots that the device really has, or add a faster '
                       'variant', percent=least)
             return
-    best = sum(_share(context, model, context.planned_ns(_best(model))) for model in guarded)
+    best = sum(share_percent(context, model, context.planned_ns(_best(model)))
+               for model in guarded)
     if best > TIGHT_PERCENT:
         yield warn(f'the guarded streams plan {best} % of the slots with their best variants; '
                    f'above {TIGHT_PERCENT} % little is left for anything else',
@@ -78,7 +79,7 @@ def check_background(context: Context) -> Iterable[Finding]:
         return
     count = 0
     for model in system.models.values():
-        gap = _shortest_gap(context, model)
+        gap = shortest_gap(context, model)
         if gap is None or not context.is_profiled(model):
             continue
         count += 1
@@ -101,7 +102,7 @@ def check_quanta(context: Context) -> Iterable[Finding]:
         if block.cooperative is None:
             continue
         count += 1
-        gap = _shortest_gap(context, context.config.system.models[name])
+        gap = shortest_gap(context, context.config.system.models[name])
         smallest_ns = (units.us(block.cooperative.base_cost_us)
                        + units.seconds(1 / block.cooperative.tokens_per_second))
         if gap is None:
@@ -134,28 +135,7 @@ def check_supply(context: Context) -> Iterable[Finding]:
     yield ok(f'{count} guarded models, max_age is at least T + D + 4 J + transport')
 
 
-def check_unenforced(context: Context) -> Iterable[Finding]:
-    """Name what the contract says and nobody enforces."""
-    fields = []
-    for name, block in context.config.file.models.items():
-        extension = block.contract.extension
-        if extension is None:
-            continue
-        at = f'models.{name}.contract.extension'
-        if extension.delivery_boundary == 'consumer':
-            fields.append(f'{at}.delivery_boundary')
-        if extension.evidence_required != 'observed':
-            fields.append(f'{at}.evidence_required')
-        fields += [f'{at}.{key}' for key in ('minimum_background_progress_pct', 'max_input_kib',
-                                             'max_occupancy_pct') if getattr(extension, key)]
-    for path in fields:
-        yield warn(f'{path}: stored, 0 code paths enforce it', 'see to it by other means, or '
-                   'leave it out so that nobody relies on it', field=path)
-    if not fields:
-        yield ok('0 fields are stored without being enforced')
-
-
-def _shortest_gap(context: Context, model: Model) -> tuple[int, str] | None:
+def shortest_gap(context: Context, model: Model) -> tuple[int, str] | None:
     """
     Give the longest run of ``model`` that never delays a guarded frame, and whose frame that is.
 
@@ -173,7 +153,8 @@ def _shortest_gap(context: Context, model: Model) -> tuple[int, str] | None:
     return min(gaps, default=None)
 
 
-def _share(context: Context, model: Model, runtime_ns: int) -> int:
+def share_percent(context: Context, model: Model, runtime_ns: int) -> int:
+    """Give the percent of the slots that the periodic streams of a model take."""
     assert model.contract.period_ns is not None
     return (100 * runtime_ns * context.streams_of(model)
             // (model.contract.period_ns * context.config.system.slots))
