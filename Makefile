@@ -10,7 +10,7 @@ DEMO_SECONDS ?= 20
 SETUP = $(PYTHON) tools/setup_environment.py
 IN_ENVIRONMENT = source tools/env.sh
 
-.PHONY: help setup kilted-environment server-environment demo test lint colcon jazzy \
+.PHONY: help setup kilted-environment server-environment demo robot test lint colcon jazzy \
   bench-core bench-path bench-memory bench-sim stress faults soak bench-live clean
 
 help:  ## this list
@@ -30,6 +30,10 @@ demo: server-environment  ## real cameras' frames, real models, one slot; DEMO_S
 	@$(IN_ENVIRONMENT)
 	python -m vig_governor.demo.assets prepare --all
 	exec vig demo --seconds $(DEMO_SECONDS)
+
+robot: server-environment  ## a Triton and two cameras to practise on, for 30 minutes: docs/getting-started.md
+	@$(IN_ENVIRONMENT)
+	exec python -m vig_governor.demo.robot
 
 test:  ## all set-up, linters, every test, colcon on Kilted, build and round trip on Jazzy
 	@exec $(PYTHON) tools/run_checks.py

@@ -21,6 +21,8 @@ from vig_core.errors import VigError
 MODULES: dict[str, tuple[str, str]] = {
     'calibrate': ('vig_governor.measure.calibrate_cli',
                   'measure profiles and interference, write a new file with them'),
+    'capture': ('vig_governor.capture',
+                'write what the streams bring into files for vig calibrate --data'),
     'demo': ('vig_governor.demo.cli', 'the main job on this computer: real server, real models'),
     'doctor': ('vig_governor.doctor.cli',
                'check file, server, profiles, contracts and ROS topics before the start'),
