@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 CORE_LAYERS = ('units', 'values', 'errors', 'contract', 'cooperative', 'model', 'request',
-               'events', 'actions')
+               'events', 'why', 'why_waiting', 'actions')
 CORE_TOP = 'scheduler'
 CORE_MAY_IMPORT = frozenset({
     'bisect', 'collections', 'dataclasses', 'enum', 'functools', 'heapq', 'itertools', 'math',

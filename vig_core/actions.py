@@ -27,6 +27,7 @@ class Dispatch:
 
     :ivar planned_ns: the conservative estimate that the decision was made with.
     :ivar tokens: to write at most, for a cooperative model; 0 for any other.
+    :ivar because: why this variant, see ``why_waiting.Chosen``.
     """
 
     request_id: int
@@ -35,6 +36,12 @@ class Dispatch:
     backend_model: str
     planned_ns: int
     tokens: int = 0
+    because: object = ''
+
+    @property
+    def detail(self) -> str:
+        """One sentence with the numbers that decided, made when it is read."""
+        return str(self.because)
 
 
 @value
@@ -42,6 +49,7 @@ class Terminate:
     """
     Tell the client how its request ended. Emitted exactly once for each accepted request.
 
+    :ivar because: a text, or a value of ``why`` whose text is ``detail``.
     :ivar age_ns: capture to now.
     :ivar queue_wait_ns: arrival to (first) dispatch, or to now for a request that never ran.
     :ivar backend_ns: dispatch to the server's answer, of all quanta that were answered together;
@@ -59,7 +67,7 @@ class Terminate:
     model: str
     variant_id: str | None
     reason: Reason
-    detail: str
+    because: object
     age_ns: int
     queue_wait_ns: int
     backend_ns: int | None = None
@@ -68,6 +76,11 @@ class Terminate:
     tokens: int = 0
     quanta: int = 0
     is_end_of_sequence: bool = False
+
+    @property
+    def detail(self) -> str:
+        """One sentence with the numbers that decided, made when it is read."""
+        return str(self.because)
 
 
 @value
@@ -90,7 +103,12 @@ class Defer:
     request_id: int
     until_ns: int
     beneficiary: str
-    detail: str
+    because: object
+
+    @property
+    def detail(self) -> str:
+        """One sentence with the numbers that decided, made when it is read."""
+        return str(self.because)
 
 
 @value
@@ -99,7 +117,12 @@ class ReportOverload:
 
     before: OverloadState
     after: OverloadState
-    detail: str
+    because: object
+
+    @property
+    def detail(self) -> str:
+        """One sentence with the evidence, made when it is read."""
+        return str(self.because)
 
 
 Action = Dispatch | Terminate | ReleaseInput | Defer | ReportOverload

@@ -19,7 +19,9 @@ from vig_core.events import (BackendCompleted, BackendFailed, CyclesInherited, D
                              QuantumCompleted, RequestArrived, Stamp)
 from vig_core.ledger import Ledger, StreamLedger
 from vig_core.model import Model, Variant
+from vig_core.overload import OverloadController
 from vig_core.request import Reason, Request, State
+from vig_core.why import ClassRefused, OverBudget
 
 REFUSED_CLASSES: Mapping[OverloadState, frozenset[Criticality]] = {
     OverloadState.NORMAL: frozenset(),
@@ -157,28 +159,35 @@ def _check_kind(event: Event, request: Request) -> None:
             raise RefusedEvent(f'request {request.request_id} wrote {event.tokens} tokens')
 
 
-def refusal(event: RequestArrived, model: Model, *, overload: OverloadState, is_draining: bool,
-            has_variant: bool, bytes_before: int,
-            bytes_allowed: int) -> tuple[Reason, str] | None:
+def refusal(event: RequestArrived, model: Model, *, overload: OverloadController,
+            is_draining: bool, has_variant: bool, bytes_before: int,
+            bytes_allowed: int) -> tuple[Reason, object] | None:
     """Say why an arrival ends at once, or ``None`` when it may queue."""
     if event.stamp is Stamp.INVALID:
         return Reason.INVALID_STAMP, event.stamp_detail
     if is_draining:
         return Reason.CANCELLED, 'the governor is shutting down'
     if not has_variant:
-        return Reason.INFEASIBLE, (
-            f'no variant of {model.name} is approved and reaches quality '
-            f'{model.contract.min_quality:g}')
-    if model.criticality in REFUSED_CLASSES[overload]:
-        return Reason.INFEASIBLE, refused_class_text(model, overload)
+        return Reason.INFEASIBLE, no_variant_text(model)
+    if model.criticality in REFUSED_CLASSES[overload.state]:
+        return Reason.INFEASIBLE, class_refused(model.criticality, overload)
     if bytes_before + event.payload_bytes > bytes_allowed:
-        return Reason.CAPACITY, (
-            f'{bytes_before} bytes wait and run; {event.payload_bytes} more exceed the budget '
-            f'of {bytes_allowed}')
+        return Reason.CAPACITY, OverBudget(bytes_before, event.payload_bytes, bytes_allowed)
     return None
 
 
-def refused_class_text(model: Model, overload: OverloadState) -> str:
-    """Tell a client that its class is not served for now."""
-    name = model.criticality.name.lower()
-    return f'overload state {overload.value} takes no {name} work'
+def class_refused(criticality: Criticality, overload: OverloadController) -> ClassRefused:
+    """Tell a client that its class is not served for now, and until when."""
+    first = next(state for state in OverloadState if criticality in REFUSED_CLASSES[state])
+    return ClassRefused(overload.state.value, criticality.name.lower(), overload.raised_by,
+                        overload.exit_permille(first))
+
+
+def no_variant_text(model: Model) -> str:
+    """Say what keeps each variant of a model that has no usable one."""
+    approved, least = model.contract.approved_variants, model.contract.min_quality
+    each = [f'{variant.variant_id} is not approved'
+            if approved is not None and variant.variant_id not in approved
+            else f'{variant.variant_id} has quality {variant.quality:g} and needs {least:g}'
+            for variant in model.variants]
+    return f'no variant of {model.name} may run: {", ".join(each)}'

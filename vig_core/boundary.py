@@ -14,7 +14,7 @@ Rules:
 """
 
 from vig_core import freshness
-from vig_core.admission import refused_class_text, REFUSED_CLASSES
+from vig_core.admission import class_refused, REFUSED_CLASSES
 from vig_core.contract import QueuePolicy
 from vig_core.cooperative import Cooperative, Job
 from vig_core.estimate import RuntimeBook
@@ -50,7 +50,7 @@ class Boundaries:
         self._book(request, job, cooperative, claim, event)
         if event.is_end or not job.remaining:
             job.is_end_of_sequence = event.is_end
-            roster.deliver(request)
+            roster.deliver(request, claim)
         elif not event.tokens:
             roster.end(request, Reason.BACKEND_FAILED,
                        f'the server wrote nothing after {job.tokens} of {job.bound} tokens and '
@@ -89,7 +89,8 @@ class Boundaries:
             roster.drop(request, Reason.CANCELLED, job.withdrawn)
         elif (model.criticality in REFUSED_CLASSES[state]
                 and model.policy is not QueuePolicy.NEVER_DROP):
-            roster.drop(request, Reason.INFEASIBLE, refused_class_text(model, state))
+            roster.drop(request, Reason.INFEASIBLE,
+                        class_refused(model.criticality, self._overload))
         else:
             request.useless_from_ns = freshness.useless_from_ns(
                 model, request.generation_ns, freshness.optimistic_quantum_ns(request))

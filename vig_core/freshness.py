@@ -13,10 +13,12 @@ discard destroys a result that can never come back. Both limits are fixed at arr
 rule is a single instant.
 """
 
+from collections.abc import Sequence
+
 from vig_core.contract import QueuePolicy
 from vig_core.model import Model
 from vig_core.request import Reason, Request
-from vig_core.units import text_ms
+from vig_core.why import NoTimeLeft, Stale
 
 
 def optimistic_runtime_ns(model: Model) -> int:
@@ -53,15 +55,16 @@ def useless_from_ns(model: Model, generation_ns: int, runtime_ns: int) -> int | 
     return generation_ns + limit_ns - runtime_ns + 1
 
 
-def verdict(request: Request, start_ns: int, runtime_ns: int) -> tuple[Reason, str]:
-    """Say why a request ends whose earliest start is ``start_ns`` or later than useful."""
-    if request.job is not None and request.variant is not None:
-        runtime_ns = optimistic_quantum_ns(request)
+def verdict(request: Request, start_ns: int,
+            variants: Sequence[tuple[str, int, int]]) -> tuple[Reason, Stale | NoTimeLeft]:
+    """
+    Say why a request ends whose earliest start is ``start_ns`` or later than useful.
+
+    :param variants: those that may run, at least one: id, median and conservative runtime.
+    """
     max_age_ns = request.model.contract.max_age_ns
-    if max_age_ns is not None:
-        late_ns = start_ns + runtime_ns - request.generation_ns - max_age_ns
-        return Reason.STALE, (f'would finish {text_ms(late_ns)} after max_age at the earliest '
-                              f'(median runtime {text_ms(runtime_ns)})')
-    late_ns = start_ns + runtime_ns - request.deadline_at_ns
-    return Reason.INFEASIBLE, (f'would finish {text_ms(late_ns)} after its deadline at the '
-                               f'earliest (median runtime {text_ms(runtime_ns)})')
+    if max_age_ns is None:
+        return Reason.INFEASIBLE, NoTimeLeft(request.deadline_at_ns - start_ns, tuple(variants))
+    variant_id, median_ns, _ = min(variants, key=lambda variant: variant[1])
+    age_ns = start_ns - request.generation_ns
+    return Reason.STALE, Stale(variant_id, median_ns, age_ns + median_ns - max_age_ns, age_ns)

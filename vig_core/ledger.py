@@ -177,7 +177,7 @@ class Ledger:
             assert monitor is not None
             if account.is_guarded:
                 good, bad = monitor.judge_before(min(now_ns, account.alive_until_ns + 1))
-                self._overload.note(now_ns, good=good, bad=bad)
+                self._overload.note(now_ns, good=good, bad=bad, bad_cycles=bad)
             if monitor.next_cycle_ns < now_ns:
                 monitor.judge_before(now_ns)
             heapreplace(cycles, (monitor.next_cycle_ns, number, account))

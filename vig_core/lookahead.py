@@ -17,11 +17,11 @@ they coincide again: what comes later cannot tell them apart.
 Where models must not run together, or slow each other, ``corun`` judges by the same rules.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vig_core.contract import Contract
-from vig_core.units import text_ms
+from vig_core.why_waiting import Vetoed
 
 
 @dataclass(slots=True)
@@ -72,18 +72,22 @@ class Veto:
     late_ns: int
     until_ns: int
 
-    def sentence(self, now_ns: int, planned_ns: int, under_way_ns: int = 0) -> str:
+    def because(self, now_ns: int, planned_ns: int, under_way_ns: int, fits_ns: int | None,
+                fits_beside: bool) -> Vetoed:
         """
-        Say why a job that needs ``planned_ns`` is held, with the numbers that decided.
+        Gather why a job that needs ``planned_ns`` is held.
 
         :param under_way_ns: time of each execution that does not keep the slot.
+        :param fits_ns: what it might need at most, see ``longest_that_fits_ns``.
+        :param fits_beside: whether one more slot would do.
         """
         victim = self.victim
         is_there = victim.beside is not None and victim.beside.budget_ns is None
-        when = 'waits' if is_there else f'is expected in {text_ms(victim.arrival_ns - now_ns)}'
-        return (f'{victim.stream} {when}, needs '
-                f'{text_ms(victim.planned_ns + under_way_ns)} and would be '
-                f'{text_ms(self.late_ns)} late; this job needs {text_ms(planned_ns)}')
+        has_from_ns = now_ns if is_there else victim.arrival_ns
+        return Vetoed(
+            victim.stream, None if is_there else victim.arrival_ns - now_ns, victim.is_moving,
+            victim.planned_ns + under_way_ns, victim.deadline_ns + under_way_ns - has_from_ns,
+            self.late_ns, planned_ns, fits_ns, fits_beside)
 
 
 def pace_budget_ns(contract: Contract, budget_ns: int, planned_ns: int) -> int:
@@ -123,6 +127,34 @@ def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned
     beside = [free_at_ns[0] + planned_ns, *free_at_ns[1:]]
     until_ns = _until_ns(judged, list(free_at_ns), beside, now_ns, overruns_at_ns)
     return Veto(judged[-1], late_ns, min(until_ns, _overtaken_from_ns(expected)))
+
+
+def longest_that_fits_ns(reservations: Callable[[], Iterable[Reservation]],
+                         free_at_ns: Sequence[int], planned_ns: int, late_ns: int) -> int | None:
+    """
+    Say which shorter run of a vetoed candidate would not be vetoed.
+
+    On one slot it is the longest: each try takes away by how much a frame would be late.
+
+    :param late_ns: by how much the run of ``planned_ns`` makes the first frame late.
+    :returns: ``None`` where not even the shortest tries are short enough.
+    """
+    find = _first_victim if len(free_at_ns) > 1 else _first_victim_on_one_slot
+    for _ in range(MOST_TRIES):
+        planned_ns -= late_ns
+        if planned_ns <= 0:
+            return None
+        found = find(reservations(), [], free_at_ns, planned_ns)
+        if found is None:
+            return planned_ns
+        late_ns = found
+    return None
+
+
+def fits_with_one_more_slot(reservations: Iterable[Reservation], free_at_ns: Sequence[int],
+                            planned_ns: int, now_ns: int) -> bool:
+    """Whether a vetoed candidate could have started on another slot, free now."""
+    return _first_victim(reservations, [], [now_ns, *free_at_ns], planned_ns) is None
 
 
 def _first_victim(expected: Iterable[Reservation], judged: list[Reservation],
@@ -222,3 +254,5 @@ def _serve(reservation: Reservation, free_at_ns: list[int]) -> int:
 
 
 _FOREVER = 1 << 62
+MOST_TRIES = 4
+"""How often a shorter run is looked for: what is said of a veto must cost less than the veto."""

@@ -16,6 +16,7 @@ from collections import deque
 
 from vig_core.actions import OverloadState, ReportOverload
 from vig_core.units import NS_PER_MS
+from vig_core.why import BadOutcomes
 
 WINDOW_NS = 2_000 * NS_PER_MS
 GRID_NS = 100 * NS_PER_MS
@@ -34,6 +35,7 @@ class OverloadController:
     The present state and the evidence for it.
 
     :ivar state: the state in force.
+    :ivar raised_by: the evidence for the last step up.
     :ivar next_grid_ns: the next instant at which the state is judged.
     """
 
@@ -48,25 +50,38 @@ class OverloadController:
         self.state = OverloadState.NORMAL
         self._since_ns = origin_ns - MIN_DWELL_NS
         self.next_grid_ns = origin_ns + GRID_NS
-        self._evidence: deque[tuple[int, int, int]] = deque()
+        self.raised_by = BadOutcomes(0, 0, 0, 0, WINDOW_NS // NS_PER_MS)
+        self._evidence: deque[tuple[int, int, int, int]] = deque()
         self._good = 0
         self._bad = 0
+        self._bad_cycles = 0
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing bad is known and the state is ``normal``: judging changes nothing."""
         return not self._level and not self._bad
 
-    def note(self, at_ns: int, *, good: int = 0, bad: int = 0) -> None:
-        """Take in outcomes of guarded streams."""
+    @staticmethod
+    def exit_permille(state: OverloadState) -> int:
+        """Share of bad outcomes at which a state other than ``normal`` is left downwards."""
+        return EXIT_PERMILLE[STATES.index(state) - 1]
+
+    def note(self, at_ns: int, *, good: int = 0, bad: int = 0, bad_cycles: int = 0) -> None:
+        """
+        Take in outcomes of guarded streams.
+
+        :param bad_cycles: how many of the bad ones are uncovered cycles.
+        """
         if not good and not bad:
             return
         self._good += good
         self._bad += bad
+        self._bad_cycles += bad_cycles
         if self._evidence and self._evidence[-1][0] == at_ns:
-            _, good_before, bad_before = self._evidence.pop()
+            _, good_before, bad_before, cycles_before = self._evidence.pop()
             good, bad = good + good_before, bad + bad_before
-        self._evidence.append((at_ns, good, bad))
+            bad_cycles += cycles_before
+        self._evidence.append((at_ns, good, bad, bad_cycles))
 
     def skip_to(self, now_ns: int) -> None:
         """Pass all grid instants before ``now_ns`` at once; only while it is quiet."""
@@ -102,20 +117,23 @@ class OverloadController:
         self._level += step
         self.state = STATES[self._level]
         self._since_ns = at_ns
-        return ReportOverload(before, self.state,
-                              f'{share} permille of {total} guarded outcomes in the last '
-                              f'{self._reach_ns(at_ns) // NS_PER_MS} ms were bad')
+        evidence = BadOutcomes(share, total, self._bad_cycles, self._bad - self._bad_cycles,
+                               self._reach_ns(at_ns) // NS_PER_MS)
+        if step > 0:
+            self.raised_by = evidence
+        return ReportOverload(before, self.state, evidence)
 
     def _forget(self, at_ns: int) -> None:
         evidence = self._evidence
         while evidence and evidence[0][0] <= at_ns - WINDOW_NS:
-            then_ns, good, bad = evidence[0]
+            then_ns, good, bad, bad_cycles = evidence[0]
             if (then_ns > at_ns - self._horizon_ns
                     and self._good + self._bad - good - bad < MIN_EVIDENCE):
                 return
             evidence.popleft()
             self._good -= good
             self._bad -= bad
+            self._bad_cycles -= bad_cycles
 
     def _reach_ns(self, at_ns: int) -> int:
         """How far back the evidence reaches."""

@@ -28,7 +28,7 @@ from vig_core.coverage import CycleMonitor
 from vig_core.forecast import ArrivalForecast
 from vig_core.model import RuntimeProfile
 from vig_core.request import Request
-from vig_core.units import text_ms
+from vig_core.why_waiting import Awaiting
 
 
 @dataclass(slots=True)
@@ -46,10 +46,9 @@ class Wait:
     until_ns: int
     late_ns: int
 
-    def sentence(self, now_ns: int) -> str:
-        """Say why, with the numbers that decided."""
-        return (f'a fresher frame is expected in {text_ms(self.successor_ns - now_ns)}; this one '
-                f'is {text_ms(self.late_ns)} too late to be in time after a long run')
+    def because(self, now_ns: int) -> Awaiting:
+        """Gather why, with the numbers that decided."""
+        return Awaiting(self.successor_ns - now_ns, self.late_ns)
 
 
 @lru_cache(maxsize=1024)

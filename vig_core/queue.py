@@ -14,12 +14,12 @@ Rules:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vig_core.contract import Criticality, Overflow, QueuePolicy
 from vig_core.model import Model
 from vig_core.request import Reason, Request
-from vig_core.units import text_ms
+from vig_core.why import Overtaken, QueueFull, Replaced
 
 MAX_REMEMBERED_KEYS = 1024
 
@@ -30,7 +30,7 @@ class Ended:
 
     request: Request
     reason: Reason
-    detail: str
+    because: object
 
 
 class WaitingQueue:
@@ -45,7 +45,7 @@ class WaitingQueue:
         """Start empty."""
         self.model = model
         self._waiting: dict[object, Request] = {}
-        self._newest_dispatched_ns: dict[str, int] = {}
+        self._newest_dispatched: dict[str, tuple[int, int]] = {}
         self._turns: dict[str, int] = {}
         self._turn = 0
         self._is_latest = model.policy.is_latest
@@ -86,8 +86,9 @@ class WaitingQueue:
         if not self._is_latest:
             return
         key = self.supersession_key(request.key)
-        newest = self._newest_dispatched_ns
-        newest[key] = max(request.generation_ns, newest.get(key, request.generation_ns))
+        newest = self._newest_dispatched
+        this = request.generation_ns, request.request_id
+        newest[key] = max(this, newest.get(key, this))
         self._turn += 1
         self._turns[key] = self._turn
         if len(newest) > MAX_REMEMBERED_KEYS:
@@ -98,7 +99,7 @@ class WaitingQueue:
 
     def forget_dispatched(self) -> None:
         """Let captures from before now no longer compare with those to come."""
-        self._newest_dispatched_ns.clear()
+        self._newest_dispatched.clear()
         self._turns.clear()
         self._find_head()
 
@@ -124,10 +125,10 @@ class WaitingQueue:
 
     def _offer_latest(self, request: Request) -> Ended | None:
         key = self.supersession_key(request.key)
-        dispatched_ns = self._newest_dispatched_ns.get(key)
-        if dispatched_ns is not None and request.generation_ns <= dispatched_ns:
-            return Ended(request, Reason.SUPERSEDED, _older_text(
-                dispatched_ns - request.generation_ns, 'the newest one that was dispatched'))
+        dispatched = self._newest_dispatched.get(key)
+        if dispatched is not None and request.generation_ns <= dispatched[0]:
+            return Ended(request, Reason.SUPERSEDED, Overtaken(
+                dispatched[1], dispatched[0] - request.generation_ns, has_started=True))
         waiting = self._waiting.get(key)
         if waiting is None:
             ended = self._make_room(request)
@@ -135,34 +136,25 @@ class WaitingQueue:
                 self._waiting[key] = request
             return ended
         if request.generation_ns < waiting.generation_ns:
-            return Ended(request, Reason.SUPERSEDED, _older_text(
-                waiting.generation_ns - request.generation_ns, 'the one that waits'))
+            return Ended(request, Reason.SUPERSEDED, Overtaken(
+                waiting.request_id, waiting.generation_ns - request.generation_ns,
+                has_started=False))
         self._waiting[key] = request
-        return Ended(waiting, Reason.SUPERSEDED, _newer_text(
-            request.generation_ns - waiting.generation_ns))
+        return Ended(waiting, Reason.SUPERSEDED, Replaced(
+            request.request_id, request.generation_ns - waiting.generation_ns))
 
     def _make_room(self, request: Request) -> Ended | None:
         if len(self._waiting) < self.model.capacity:
             return None
-        what = 'keys' if self._is_latest else 'requests'
-        detail = f'the queue of {self.model.name} is full: {self.model.capacity} {what} wait'
+        what = 'key' if self._is_latest else 'request'
+        what += '' if self.model.capacity == 1 else 's'
+        oldest = min(self._waiting.values(), key=lambda waiting: waiting.sequence)
+        because = QueueFull(self.model.name, self.model.capacity, what, oldest.request_id,
+                            request.arrived_at_ns - oldest.arrived_at_ns)
         may_drop_oldest = (self.model.overflow is Overflow.REJECT_OLDEST_NON_PROTECTED
                            and self.model.policy is not QueuePolicy.NEVER_DROP
                            and self.model.criticality is not Criticality.PROTECTED)
         if not may_drop_oldest:
-            return Ended(request, Reason.CAPACITY, detail)
-        oldest = min(self._waiting.values(), key=lambda waiting: waiting.sequence)
+            return Ended(request, Reason.CAPACITY, because)
         self.remove(oldest)
-        return Ended(oldest, Reason.CAPACITY, f'{detail} and this one waited longest')
-
-
-def _older_text(by_ns: int, than: str) -> str:
-    if by_ns == 0:
-        return f'duplicate capture: as old as {than}'
-    return f'captured {text_ms(by_ns)} before {than}'
-
-
-def _newer_text(by_ns: int) -> str:
-    if by_ns == 0:
-        return 'duplicate capture: the later arrival took its place'
-    return f'a capture {text_ms(by_ns)} newer took its place'
+        return Ended(oldest, Reason.CAPACITY, replace(because, gives_way_to=request.request_id))

@@ -90,7 +90,7 @@ class Reactions:
             account.forecast = self._guards.note(request, queue.supersession_key(request.key))
             account.alive_until_ns = account.forecast.alive_until_ns
         refused = refusal(
-            event, model, overload=self._overload.state, is_draining=self.is_draining,
+            event, model, overload=self._overload, is_draining=self.is_draining,
             has_variant=bool(self._variants[model.name].variants),
             bytes_before=self._roster.inflight_bytes - queue.replaced_bytes(request.key),
             bytes_allowed=self._system.max_inflight_bytes)
@@ -109,7 +109,7 @@ class Reactions:
         assert request.variant is not None
         self._runtimes.observe(request.variant, max(0, self._roster.now_ns - claim.begins_at_ns),
                                claim.neighbours, self._roster.now_ns, claim.planned_ns)
-        self._roster.deliver(request)
+        self._roster.deliver(request, claim)
 
     def _on_quantum_completed(self, event: QuantumCompleted) -> None:
         request = self._roster.requests[event.request_id]

@@ -71,6 +71,8 @@ class Request:
     One accepted request; owned and changed by the scheduler alone.
 
     :ivar useless_from_ns: first instant at which starting it is useless; ``None`` for never.
+    :ivar held_for: the stream that it was said to be held back for, its own where a fresher frame
+        is expected; empty for none.
     :ivar rank: who goes first, see ``order``; the smaller goes first.
     :ivar job: how far a generative request has come; ``None`` for any other.
     """
@@ -90,6 +92,7 @@ class Request:
     dispatched_at_ns: int | None = None
     is_deferred: bool = False
     is_waiting_for_fresher: bool = False
+    held_for: str = ''
     job: Job | None = None
     rank: tuple[int, int, int, int] = field(init=False)
 

@@ -12,9 +12,10 @@ from vig_core.ledger import Ledger
 from vig_core.model import System
 from vig_core.queue import Ended, WaitingQueue
 from vig_core.request import Reason, Request, Trigger
-from vig_core.slots import SlotTable
-from vig_core.units import text_ms
+from vig_core.slots import Claim, SlotTable
 from vig_core.variants import Choice
+from vig_core.why import Delivered, TooOld
+from vig_core.why_waiting import Waited
 
 NEVER = 1 << 62
 
@@ -34,6 +35,7 @@ class Roster:
         self.requests: dict[int, Request] = {}
         self.inflight_bytes = 0
         self.next_useless_ns = NEVER
+        self._ended_last: tuple[Request | None, int, int] = None, NEVER, 0
         self.actions: list[Action] = []
 
     @property
@@ -78,7 +80,10 @@ class Roster:
                 self.watch(queue.head)
             self._busy_queues[request.model.name] = queue
         if ended is not None:
-            self.drop(ended.request, ended.reason, ended.detail)
+            if ended.request is request:
+                self.drop(request, ended.reason, ended.because)
+            else:
+                self.drop(ended.request, ended.reason, self._waited(ended.request, ended.because))
 
     def start(self, request: Request, choice: Choice) -> None:
         """Move a waiting request onto a free credit and ask for its dispatch."""
@@ -98,7 +103,8 @@ class Roster:
         account.running += 1
         self.actions.append(Dispatch(
             request.request_id, request.model.name, choice.variant.variant_id,
-            choice.variant.backend_model, choice.planned_ns, choice.tokens))
+            choice.variant.backend_model, choice.planned_ns, choice.tokens,
+            choice.because))
 
     def _start_quantum(self, request: Request, job: Job, choice: Choice) -> int:
         """Book that a quantum starts; only the first takes a turn. Returns its median time."""
@@ -112,6 +118,7 @@ class Roster:
 
     def pause(self, request: Request) -> None:
         """Let a job whose quantum was answered wait; it must be enqueued or dropped next."""
+        self._ended_last = request, self.now_ns, self.run_ns(request)
         request.move(Trigger.AT_BOUNDARY)
         account = self.ledger.of(request)
         account.running -= 1
@@ -127,26 +134,44 @@ class Roster:
         assert request.dispatched_at_ns is not None
         return self.now_ns - request.dispatched_at_ns
 
-    def deliver(self, request: Request) -> None:
-        """End a request whose result is there: in time, or too old."""
-        age_ns = self.now_ns - request.generation_ns
+    def deliver(self, request: Request, claim: Claim) -> None:
+        """End a request whose result is there: in time, or too old; ``claim`` has just ended."""
+        job, age_ns = request.job, self.now_ns - request.generation_ns
+        took_ns = max(0, self.now_ns - claim.begins_at_ns) if job is None else job.backend_ns
+        waited_ns = max(0, self.now_ns - request.arrived_at_ns - took_ns)
+        planned_ns = claim.planned_ns if job is None else None
         max_age_ns = request.model.contract.max_age_ns
         if max_age_ns is not None and age_ns > max_age_ns:
             self.ledger.stale_compute_ns += (
-                self.run_ns(request) if request.job is None else request.job.backend_ns)
-            self.end(request, Reason.OBSOLETE,
-                     f'{text_ms(age_ns)} old at delivery, {text_ms(age_ns - max_age_ns)} '
-                     'beyond max_age')
+                self.run_ns(request) if job is None else job.backend_ns)
+            self.end(request, Reason.OBSOLETE, TooOld(
+                age_ns, age_ns - max_age_ns, waited_ns, took_ns, planned_ns))
             return
-        late_ns = self.now_ns - request.deadline_at_ns
-        self.end(request, Reason.COMPLETED,
-                 f'deadline missed by {text_ms(late_ns)}' if late_ns > 0
-                 else f'{text_ms(-late_ns)} before its deadline')
+        self.end(request, Reason.COMPLETED, Delivered(
+            self.now_ns - request.deadline_at_ns, waited_ns, took_ns, planned_ns))
 
-    def remove(self, request: Request, reason: Reason, detail: str) -> None:
+    def remove(self, request: Request, reason: Reason, because: object) -> None:
         """End a waiting request."""
         self._take_out(request)
-        self.drop(request, reason, detail)
+        self.drop(request, reason, self._waited(request, because))
+
+    def _waited(self, request: Request, because: object) -> object:
+        """Add what a request had waited for to the reason for its end."""
+        waited_ns = self.now_ns - request.arrived_at_ns
+        if request.job is not None:
+            waited_ns -= request.job.backend_ns
+        if waited_ns <= 0:
+            return because
+        ended, ended_at_ns, ran_ns = self._ended_last
+        if ended is not None and ended_at_ns == self.now_ns:
+            return Waited(because, waited_ns, request.stream, request.held_for,
+                          ended.request_id, ended.stream, ran_ns, others=len(self.slots))
+        if self.slots.has_credit:
+            return Waited(because, waited_ns, request.stream, request.held_for)
+        claim = next(iter(self.slots))
+        return Waited(because, waited_ns, request.stream, request.held_for,
+                      claim.request.request_id, claim.request.stream,
+                      self.now_ns - claim.taken_at_ns, claim.is_quarantined, len(self.slots) - 1)
 
     def _take_out(self, request: Request) -> None:
         queue = self.queues[request.model.name]
@@ -156,14 +181,14 @@ class Roster:
         else:
             del self._busy_queues[request.model.name]
 
-    def drop(self, request: Request, reason: Reason, detail: str) -> None:
+    def drop(self, request: Request, reason: Reason, because: object) -> None:
         """End a request that is in no queue (any more) and does not run."""
         self.ledger.of(request).note_waiting(-1, self.now_ns)
         self.requests.pop(request.request_id, None)
         self.inflight_bytes -= request.payload_bytes
-        self._tell(request, Trigger.DROPPED, reason, detail)
+        self._tell(request, Trigger.DROPPED, reason, because)
 
-    def end(self, request: Request, reason: Reason, detail: str, *,
+    def end(self, request: Request, reason: Reason, because: object, *,
             is_answered: bool = True) -> None:
         """
         End a request that was dispatched and whose credit is back.
@@ -171,16 +196,17 @@ class Roster:
         :param is_answered: False where it never reached the server.
         """
         self.ledger.of(request).running -= 1
+        self._ended_last = request, self.now_ns, self.run_ns(request)
         del self.requests[request.request_id]
         self.inflight_bytes -= request.payload_bytes
-        self._tell(request, Trigger.ANSWERED, reason, detail,
+        self._tell(request, Trigger.ANSWERED, reason, because,
                    self.run_ns(request) if is_answered else None)
 
-    def give_up(self, request: Request, reason: Reason, detail: str) -> None:
+    def give_up(self, request: Request, reason: Reason, because: object) -> None:
         """Tell the client that it is over; nobody knows whether the execution is."""
         self.slots.quarantine(request.request_id)
         self.ledger.of(request).running -= 1
-        self._tell(request, Trigger.GIVEN_UP, reason, detail)
+        self._tell(request, Trigger.GIVEN_UP, reason, because)
 
     def release(self, request: Request, trigger: Trigger) -> None:
         """Give back what a request still held after its client was told."""
@@ -190,7 +216,7 @@ class Roster:
         self.inflight_bytes -= request.payload_bytes
         self.actions.append(ReleaseInput(request.request_id))
 
-    def _tell(self, request: Request, trigger: Trigger, reason: Reason, detail: str,
+    def _tell(self, request: Request, trigger: Trigger, reason: Reason, because: object,
               backend_ns: int | None = None) -> None:
         request.move(trigger)
         is_met = self.ledger.book_end(request, reason, self.now_ns)
@@ -203,7 +229,7 @@ class Roster:
         self.actions.append(Terminate(
             request_id=request.request_id, stream=request.stream, model=request.model.name,
             variant_id=None if request.variant is None else request.variant.variant_id,
-            reason=reason, detail=detail, age_ns=self.now_ns - request.generation_ns,
+            reason=reason, because=because, age_ns=self.now_ns - request.generation_ns,
             queue_wait_ns=(self.now_ns if started_ns is None else started_ns)
             - request.arrived_at_ns,
             backend_ns=backend_ns,

@@ -28,8 +28,8 @@ from vig_core.roster import NEVER, Roster
 from vig_core.selection import Held, Selector
 from vig_core.snapshot import SystemSnapshot
 from vig_core.sweep import Sweep
-from vig_core.units import text_ms
 from vig_core.variants import VariantSelector
+from vig_core.why import NoAnswer
 
 
 class Scheduler:
@@ -50,7 +50,7 @@ class Scheduler:
         self._overload = OverloadController(origin_ns, system.slowest_guarded_cycle_ns)
         self._ledger = Ledger(system, self._overload, origin_ns)
         self._roster = Roster(system, self._ledger, origin_ns)
-        self._sweep = Sweep(self._roster, self._overload, optimistic_ns)
+        self._sweep = Sweep(self._roster, self._overload, self._variants, self._runtimes)
         self._selector = Selector(system, self._roster.slots, self._runtimes, self._variants,
                                   self._guards, self._ledger)
         self._reactions = Reactions(system, self._roster, self._ledger, self._runtimes,
@@ -124,14 +124,12 @@ class Scheduler:
         oldest_ns = self._roster.slots.oldest_dispatch_ns
         if oldest_ns is None or oldest_ns >= limit_ns:
             return
-        late = [claim.request for claim in self._roster.slots if not claim.is_quarantined
+        late = [claim for claim in self._roster.slots if not claim.is_quarantined
                 and claim.request.dispatched_at_ns is not None
                 and claim.request.dispatched_at_ns < limit_ns]
-        for request in late:
-            self._roster.give_up(
-                request, Reason.BACKEND_TIMEOUT,
-                f'no answer within {text_ms(self._system.inference_timeout_ns)}; '
-                'its slot stays taken until an end is proven')
+        for claim in late:
+            self._roster.give_up(claim.request, Reason.BACKEND_TIMEOUT, NoAnswer(
+                self._system.inference_timeout_ns, claim.planned_ns))
 
     # ---- decisions ----
 
@@ -172,15 +170,15 @@ class Scheduler:
 
     def _defer(self, held: Held) -> None:
         """Say each kind of hold once per request (adr/0004)."""
-        request, veto, wait, now_ns = held.request, held.veto, held.wait, self._roster.now_ns
-        if veto is not None and held.choice is not None and not request.is_deferred:
-            request.is_deferred = True
+        request, veto, wait = held.request, held.veto, held.wait
+        if veto is not None and not request.is_deferred:
+            request.is_deferred, request.held_for = True, veto.victim.stream
             self._ledger.of(request).deferred += 1
-            self._roster.actions.append(Defer(
-                request.request_id, veto.until_ns, veto.victim.stream,
-                veto.sentence(now_ns, held.choice.planned_ns,
-                              self._roster.slots.overlap_ns)))
-        elif wait is not None and not request.is_waiting_for_fresher:
-            request.is_waiting_for_fresher = True
-            self._roster.actions.append(Defer(
-                request.request_id, wait.until_ns, request.stream, wait.sentence(now_ns)))
+            until_ns = veto.until_ns
+        elif veto is None and wait is not None and not request.is_waiting_for_fresher:
+            request.is_waiting_for_fresher, request.held_for = True, request.stream
+            until_ns = wait.until_ns
+        else:
+            return
+        self._roster.actions.append(Defer(
+            request.request_id, until_ns, request.held_for, held.because))

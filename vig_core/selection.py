@@ -18,12 +18,14 @@ from vig_core.estimate import RuntimeBook
 from vig_core.guards import Expected, Guard, Guards
 from vig_core.interference import added_ns
 from vig_core.ledger import Ledger
-from vig_core.lookahead import Beside, pace_budget_ns, Reservation, Veto, veto
+from vig_core.lookahead import (Beside, fits_with_one_more_slot, longest_that_fits_ns,
+                                pace_budget_ns, Reservation, Veto, veto)
 from vig_core.model import Model, System
 from vig_core.patience import Wait, wait_for_successor
 from vig_core.request import Request
-from vig_core.slots import SlotTable
+from vig_core.slots import LEAST_SHARE, SlotTable
 from vig_core.variants import Choice, VariantSelector
+from vig_core.why_waiting import Vetoed
 
 
 @dataclass(slots=True)
@@ -35,6 +37,7 @@ class Held:
     :ivar wait: it waits for its own successor. Where both are ``None``, ``no_corun`` holds it and
         only an event can end that.
     :ivar recheck_ns: an earlier instant at which its own variant would change, if any.
+    :ivar because: why, where this is held for the first time in this way; made to be said.
     """
 
     request: Request
@@ -42,6 +45,7 @@ class Held:
     veto: Veto | None
     wait: Wait | None = None
     recheck_ns: int | None = None
+    because: object = ''
 
 
 @dataclass(slots=True)
@@ -121,7 +125,28 @@ class Selector:
                 return found
             found.held.append(Held(request, choice, stopper, wait, self._recheck_ns(
                 request, free_at_ns[0], now_ns, overload, plans_ns)))
+            if wait is not None and not request.is_waiting_for_fresher:
+                found.held[-1].because = wait.because(now_ns)
+            elif stopper is not None and not request.is_deferred and arrivals is not None:
+                found.held[-1].because = self._why_vetoed(
+                    request.model, choice, stopper, arrivals, free_at_ns, now_ns)
         return found
+
+    def _why_vetoed(self, model: Model, choice: Choice, stopper: Veto,
+                    arrivals: Iterable[Expected], free_at_ns: Sequence[int],
+                    now_ns: int) -> Vetoed:
+        """Say what would have had to be different, where that is cheap to know."""
+        fits_ns, fits_beside, under_way_ns = None, False, self._slots.overlap_ns
+        if not self._is_coupled:
+            keeps_ns = self._slots.keeps_ns(choice.planned_ns)
+            fits_ns = longest_that_fits_ns(
+                lambda: self._reservations(arrivals, model, now_ns), free_at_ns, keeps_ns,
+                stopper.late_ns)
+            fits_beside = fits_with_one_more_slot(
+                self._reservations(arrivals, model, now_ns), free_at_ns, keeps_ns, now_ns)
+            if fits_ns is not None:
+                fits_ns = min(fits_ns + choice.planned_ns - keeps_ns, LEAST_SHARE * fits_ns)
+        return stopper.because(now_ns, choice.planned_ns, under_way_ns, fits_ns, fits_beside)
 
     def _plans_ns(self, name: str, co_runners: Sequence[str] | None = None) -> Sequence[int]:
         """Plan each variant of a model, beside what runs; kept while no plan changes."""
@@ -154,7 +179,8 @@ class Selector:
         """Stage D; a job stays with the variant that it began with."""
         tokens = 0 if request.job is None else request.job.remaining
         if request.variant is not None:
-            return Choice(request.variant, plans_ns[0], tokens=tokens)
+            return Choice(request.variant, plans_ns[0], False, request.deadline_at_ns - start_ns,
+                          tokens)
         choice = self._selectors[request.model.name].resolve(
             start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
             plans_ns=plans_ns)

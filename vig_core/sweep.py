@@ -13,12 +13,14 @@ from collections.abc import Mapping
 
 from vig_core import freshness
 from vig_core.actions import OverloadState
-from vig_core.admission import refused_class_text, REFUSED_CLASSES
+from vig_core.admission import class_refused, REFUSED_CLASSES
 from vig_core.contract import QueuePolicy
+from vig_core.estimate import RuntimeBook
 from vig_core.overload import OverloadController
 from vig_core.queue import WaitingQueue
-from vig_core.request import Reason
+from vig_core.request import Reason, Request
 from vig_core.roster import NEVER, Roster
+from vig_core.variants import VariantSelector
 
 
 class Sweep:
@@ -29,11 +31,12 @@ class Sweep:
     """
 
     def __init__(self, roster: Roster, overload: OverloadController,
-                 optimistic_ns: Mapping[str, int]) -> None:
-        """Look at the next candidates; ``optimistic_ns`` is the median runtime of each model."""
+                 selectors: Mapping[str, VariantSelector], runtimes: RuntimeBook) -> None:
+        """Look at the next candidates; ``selectors`` have the variants of each model."""
         self._roster = roster
         self._overload = overload
-        self._optimistic_ns = optimistic_ns
+        self._selectors = selectors
+        self._runtimes = runtimes
         self._state = OverloadState.NORMAL
         self.is_watching_all = False
 
@@ -63,10 +66,23 @@ class Sweep:
                 continue
             if start_ns >= useless_ns:
                 roster.remove(request, *freshness.verdict(
-                    request, start_ns, self._optimistic_ns[request.model.name]))
+                    request, start_ns, self._candidates(request)))
             elif useless_ns < next_ns:
                 next_ns = useless_ns
         roster.next_useless_ns = min(roster.next_useless_ns, next_ns)
+
+    def _candidates(self, request: Request) -> list[tuple[str, int, int]]:
+        """Give id, median and plan of what may run; of a job, for a text of one token more."""
+        model, runtimes = request.model, self._runtimes
+        variants = self._selectors[model.name].variants
+        if request.job is None or model.cooperative is None:
+            return [(variant.variant_id, variant.profile.p50_ns, runtimes.plan_ns(variant))
+                    for variant in variants]
+        cost_ns = model.cooperative.cost_ns(
+            0 if request.variant is None else request.job.context, 1)
+        return [(variant.variant_id, model.in_proportion_ns(variant, cost_ns),
+                 runtimes.plan_quantum_ns(model, variant, cost_ns))
+                for variant in (variants if request.variant is None else (request.variant,))]
 
     def _enter(self, state: OverloadState) -> None:
         self._state = state
@@ -78,5 +94,5 @@ class Sweep:
         if (queue.model.policy is not QueuePolicy.NEVER_DROP
                 and queue.model.criticality in REFUSED_CLASSES[self._state]):
             for request in list(queue):
-                self._roster.remove(request, Reason.INFEASIBLE,
-                                    refused_class_text(queue.model, self._state))
+                self._roster.remove(request, Reason.INFEASIBLE, class_refused(
+                    queue.model.criticality, self._overload))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from vig_core.actions import OverloadState
 from vig_core.model import Model, Variant
+from vig_core.why_waiting import Chosen
 
 UPGRADE_DWELL_FACTOR_UNDER_PRESSURE = 2
 
@@ -26,13 +27,25 @@ class Choice:
     A variant for one dispatch.
 
     :ivar has_reserve: a better variant would have met the deadline too.
+    :ivar left_ns: from its begin to the deadline.
+    :ivar better: the variants of a higher quality, and their plans.
     :ivar tokens: of a generative job: to write at most.
     """
 
     variant: Variant
     planned_ns: int
-    has_reserve: bool = False
+    has_reserve: bool
+    left_ns: int
     tokens: int = 0
+    better: Sequence[tuple[Variant, int]] = ()
+    is_overloaded: bool = False
+
+    @property
+    def because(self) -> Chosen:
+        """Say why it is this one."""
+        return Chosen(self.planned_ns, self.left_ns, tuple(
+            (variant.variant_id, planned_ns) for variant, planned_ns in self.better),
+            self.is_overloaded)
 
 
 class VariantSelector:
@@ -63,12 +76,13 @@ class VariantSelector:
         :param plans_ns: conservative runtime of each of ``variants``.
         :raises ValueError: the model has no usable variant.
         """
+        budget_ns = deadline_ns - start_ns
         if len(plans_ns) == 1:
-            return Choice(self.variants[0], plans_ns[0])
+            return Choice(self.variants[0], plans_ns[0], False, budget_ns)
         fastest = plans_ns.index(min(plans_ns))
         if overload in _FASTEST_ONLY:
-            return Choice(self.variants[fastest], plans_ns[fastest])
-        budget_ns = deadline_ns - start_ns
+            return Choice(self.variants[fastest], plans_ns[fastest], False, budget_ns,
+                          is_overloaded=True)
         target = 0
         while target < len(plans_ns) and plans_ns[target] > budget_ns:
             target += 1
@@ -77,7 +91,8 @@ class VariantSelector:
         has_reserve = target < self._current and plans_ns[self._current] <= budget_ns
         if has_reserve and not self._may_upgrade(start_ns, overload):
             target = self._current
-        return Choice(self.variants[target], plans_ns[target], has_reserve)
+        return Choice(self.variants[target], plans_ns[target], has_reserve, budget_ns,
+                      better=list(zip(self.variants[:target], plans_ns)) if target else ())
 
     def next_change_ns(self, *, start_ns: int, deadline_ns: int, overload: OverloadState,
                        plans_ns: Sequence[int]) -> int | None:

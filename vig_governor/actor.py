@@ -324,7 +324,7 @@ class Actor:
             return
         self._end(Terminate(
             request_id=request_id, stream=payload.stream, model='', variant_id=None,
-            reason=reason, detail=detail, age_ns=0, queue_wait_ns=0,
+            reason=reason, because=detail, age_ns=0, queue_wait_ns=0,
             holds_input=self._held.hold_if_sent(request_id)), ())
 
     def _refused(self, event: Event, error: RefusedEvent) -> None:

@@ -14,6 +14,7 @@ from vig_governor import serialized
 from vig_governor.backend.base import OutputTensor
 from vig_governor.config.streams import StreamBinding
 from vig_governor.decisions import DecisionLog, sentence
+from vig_governor.messages import header_of
 from vig_governor.ports import Payload
 
 _log = logging.getLogger(__name__)
@@ -54,8 +55,8 @@ class Publishing:
                       outputs: tuple[OutputTensor, ...]) -> None:
         """Publish the result, if there is one to publish, and then the status."""
         if payload.remark and action.reason is not Reason.COMPLETED:
-            action = replace(action, detail=f'{action.detail}; {payload.remark}')
-        self.decisions.add(payload.stream, action)
+            action = replace(action, because=f'{action.detail}; {payload.remark}')
+        self.decisions.add(payload.stream, action, _stamp_of(payload))
         self._debug(action)
         if action.reason in _FAULTS:
             self.faults[payload.stream] = action.detail
@@ -80,10 +81,15 @@ class Publishing:
             self._on_overload()
             return
         if payload is not None:
-            self.decisions.add(payload.stream, action)
+            self.decisions.add(payload.stream, action, _stamp_of(payload))
             self.dispatched[payload.stream] += isinstance(action, Dispatch)
         self._debug(action)
 
     def _debug(self, action: Dispatch | Defer | Terminate) -> None:
         if self._logs_decisions:
             _log.debug('%s', sentence(action))
+
+
+def _stamp_of(payload: Payload) -> tuple[int, int]:
+    stamp = header_of(payload.message).stamp
+    return stamp.sec, stamp.nanosec

@@ -44,15 +44,25 @@ def explain(node: Any, request: Explain.Request, response: Explain.Response) -> 
     if problem:
         response.message = problem
         return response
-    response.decisions = node.session.publishing.decisions.tell(
-        request.stream, request.request_id)
-    response.success = bool(response.decisions) or not request.request_id
+    decisions = node.session.publishing.decisions
+    stamp = request.stamp.sec, request.stamp.nanosec
+    response.decisions = decisions.tell(request.stream, request.request_id, stamp, request.last)
+    response.success = bool(response.decisions) or not (request.request_id or any(stamp))
     if not response.success:
-        known = node.session.publishing.decisions.requests(request.stream)
+        wanted, known = f'request {request.request_id}', decisions.requests(request.stream)
         there_is = f'requests {known[0]} to {known[-1]}' if known else 'nothing yet'
-        response.message = (f'nothing is remembered about request {request.request_id} of stream '
-                            f'{request.stream}; remembered is {there_is}')
+        if any(stamp):
+            of = f' of {wanted}' if request.request_id else ''
+            wanted, stamps = f'stamp {_text(stamp)}{of}', decisions.stamps(request.stream)
+            if stamps:
+                there_is += f' with stamps {_text(stamps[0])} to {_text(stamps[-1])}'
+        response.message = (f'nothing is remembered about {wanted} of stream {request.stream}; '
+                            f'remembered is {there_is}')
     return response
+
+
+def _text(stamp: tuple[int, int]) -> str:
+    return f'{stamp[0]}.{stamp[1]:09d}'
 
 
 def record(node: Any, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:

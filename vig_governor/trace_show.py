@@ -69,7 +69,7 @@ def _event(event: Event, at_ns: int) -> str:
 def _action(action: Action) -> str:
     if isinstance(action, Dispatch):
         return (f'dispatch {action.request_id} {action.variant_id} planned '
-                f'{text_ms(action.planned_ns)}')
+                f'{text_ms(action.planned_ns)}: {action.detail}')
     if isinstance(action, Terminate):
         return (f'terminate {action.request_id} {action.reason.value} age '
                 f'{text_ms(action.age_ns)}: {action.detail}')

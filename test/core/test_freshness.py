@@ -36,10 +36,11 @@ def test_the_optimistic_runtime_is_the_smallest_median_of_what_may_run():
 
 
 @pytest.mark.parametrize('contract, reason, text', [
-    ({'max_age': 100}, Reason.STALE, 'would finish 12.4 ms after max_age at the earliest '
-     '(median runtime 20.0 ms)'),
-    ({'deadline': 100}, Reason.INFEASIBLE, 'would finish 12.4 ms after its deadline at the '
-     'earliest (median runtime 20.0 ms)')])
+    ({'max_age': 100}, Reason.STALE, "even main's median of 20.0 ms would end 12.4 ms beyond "
+     'max_age: the frame is at least 92.4 ms old at its start, 80.0 ms would have done'),
+    ({'deadline': 100}, Reason.INFEASIBLE, 'at most 7.6 ms are left to its deadline: main needs '
+     '20.0 ms (planned 25.0 ms), 12.4 ms too long')])
 def test_the_verdict_names_the_numbers_that_decided(contract, reason, text):
     of = model('m', p50=20, **contract)
-    assert verdict(request(1, of), ms(92.4), ms(20)) == (reason, text)
+    found, because = verdict(request(1, of), ms(92.4), [('main', ms(20), ms(25))])
+    assert (found, str(because)) == (reason, text)

@@ -76,9 +76,12 @@ def test_skipping_a_quiet_time_keeps_the_grid():
 
 def test_the_report_says_what_was_counted():
     controller = OverloadController(0)
-    controller.note(1, good=15, bad=5)
-    assert controller.judge()[0].detail == (
-        '250 permille of 20 guarded outcomes in the last 2000 ms were bad')
+    controller.note(1, good=15, bad=5, bad_cycles=2)
+    report, = controller.judge()
+    assert report.detail == (
+        '250 permille of 20 guarded outcomes in the last 2000 ms were bad (2 uncovered cycles, '
+        '3 requests late or dropped)')
+    assert controller.raised_by is report.because
     assert overload.STATES[1] is controller.state
 
 

@@ -5,6 +5,8 @@ import pytest
 from vig_core import queue as stage_a
 from vig_core.queue import WaitingQueue
 from vig_core.request import Reason
+from vig_core.units import ms
+from vig_core.why import Overtaken, Replaced
 from virtual_server import model
 
 
@@ -23,13 +25,12 @@ def test_of_two_captures_the_newer_stays_and_of_equal_ones_the_later_arrival(
     assert ids(queue) == [stays]
 
 
-def test_the_detail_says_by_how_much_a_capture_is_older():
+def test_what_ends_for_it_names_the_other_and_by_how_much_it_is_older():
     queue = WaitingQueue(model('m'))
     queue.offer(request(1, queue.model, 10))
-    assert queue.offer(request(2, queue.model, 7.5, arrived=12)).detail == (
-        'captured 2.5 ms before the one that waits')
-    assert queue.offer(request(3, queue.model, 14)).detail == (
-        'a capture 4.0 ms newer took its place')
+    assert queue.offer(request(2, queue.model, 7.5, arrived=12)).because == Overtaken(
+        1, ms(2.5), has_started=False)
+    assert queue.offer(request(3, queue.model, 14)).because == Replaced(3, ms(4))
 
 
 @pytest.mark.parametrize('captured, is_refused', [(10, True), (9, True), (10.000001, False)])

@@ -64,6 +64,7 @@ def test_lines_out_of_order_are_refused(tmp_path):
     ['at 0 in arrive 1 m', 'at 0 out dispatch 2'],
     ['at 0 in arrive 1 m', 'at 0 out dispatch 1 other'],
     ['at 0 in arrive 1 m', 'at 0 out dispatch 1 planned 24'],
+    ['at 0 in arrive 1 m', 'at 0 out dispatch 1', 'at 0 says nothing'],
     ['at 0 in arrive 1 m', 'at 0 out dispatch 1', 'at 0 out dispatch 1'],
     ['at 0 in arrive 1 m', 'at 0 out dispatch 1', 'at 0 wakeup 4999'],
     ['at 0 refused arrive 1 m', 'at 0 out dispatch 1']])

@@ -25,6 +25,7 @@ A model with ``p50`` and ``p99`` has one variant, ``main``. Then, in order of ti
     at MS out     dispatch ID [VARIANT] [planned MS] | release ID | overload STATE
                   terminate ID REASON [age MS] [wait MS] [deadline met] [input held]
                   defer ID [for STREAM] [until MS]
+    at MS says    the sentence of the action in the line above
     at MS wakeup  MS | never
     at MS end     nothing else may happen up to here
 """
@@ -202,8 +203,10 @@ class _Reader:
                 count = 2
             self.expected.append(Expected(
                 line, at_ns, tuple(rest[:count]), _options(rest[count:], allowed)))
+        elif kind == 'says':
+            self.expected[-1].details['says'] = ' '.join(rest)
         elif kind != 'end':
-            raise TimelineError(f'{kind!r} is none of in, refused, out, wakeup, end')
+            raise TimelineError(f'{kind!r} is none of in, refused, out, says, wakeup, end')
 
 
 def _options(words: list[str], allowed: tuple[str, ...]) -> dict[str, str]:

@@ -5,6 +5,8 @@ import struct
 import time
 import zlib
 
+from builtin_interfaces.msg import Time
+
 from stage import image
 
 from vig.msg import RequestStatus
@@ -119,10 +121,17 @@ def test_the_governor_explains_its_last_decisions(stage):
     told = stage.call(client, Explain.Request(stream='front')).decisions
     assert len(told) == 2
     assert 'was sent to echo as variant only' in told[0]
-    assert 'ended completed' in told[1]
+    assert 'were left to its deadline' in told[0]
+    assert 'ended completed' in told[1] and statuses.messages[0].detail in told[1]
     number = statuses.messages[0].request_id
     gone = stage.call(client, Explain.Request(stream='front', request_id=number + 70))
     assert not gone.success and f'remembered is requests {number} to {number}' in gone.message
+    stamp = statuses.messages[0].header.stamp
+    assert stage.call(client, Explain.Request(stream='front', stamp=stamp)).decisions == told
+    other = stage.call(client, Explain.Request(stream='front', stamp=Time(sec=stamp.sec)))
+    assert not other.success
+    assert f'about stamp {stamp.sec}.000000000 of stream front' in other.message
+    assert f'with stamps {stamp.sec}.{stamp.nanosec:09d} to' in other.message
     wrong = stage.call(client, Explain.Request(stream='rear'))
     assert not wrong.success and wrong.message == "there is no stream 'rear'; there are front"
 

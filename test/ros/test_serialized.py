@@ -36,7 +36,7 @@ BINDINGS = st.builds(lambda name, model: StreamBinding(
     input=InputOptions(tensor='IMAGE', encoder='image')), TEXTS, TEXTS)
 ACTIONS = st.builds(
     Terminate, request_id=st.integers(0, 2**64 - 1), stream=TEXTS, model=TEXTS,
-    variant_id=st.none() | TEXTS, reason=st.sampled_from(Reason), detail=TEXTS,
+    variant_id=st.none() | TEXTS, reason=st.sampled_from(Reason), because=TEXTS,
     age_ns=DURATIONS_NS, queue_wait_ns=DURATIONS_NS, backend_ns=st.none() | DURATIONS_NS,
     is_deadline_met=st.booleans(), holds_input=st.booleans())
 OUTPUTS = st.lists(st.builds(
@@ -80,7 +80,7 @@ def test_a_result_is_what_rclpy_writes(action, binding, header, quality, outputs
 
 def make(detail=''):
     return Terminate(request_id=7, stream='front', model='detector', variant_id='large',
-                     reason=Reason.COMPLETED, detail=detail, age_ns=1, queue_wait_ns=2,
+                     reason=Reason.COMPLETED, because=detail, age_ns=1, queue_wait_ns=2,
                      holds_input=False)
 
 

@@ -115,7 +115,7 @@ class Baseline:
         self._actions.append(Terminate(
             request_id=job.event.request_id, stream=job.event.stream, model=job.model.name,
             variant_id=None if started_ns is None else job.model.variants[0].variant_id,
-            reason=reason, detail='', age_ns=now_ns - job.event.generation_ns,
+            reason=reason, because='', age_ns=now_ns - job.event.generation_ns,
             queue_wait_ns=(now_ns if started_ns is None else started_ns) - job.arrived_at_ns,
             backend_ns=None if started_ns is None else now_ns - started_ns,
             is_deadline_met=reason is Reason.COMPLETED and now_ns <= job.deadline_at_ns))
