@@ -21,6 +21,7 @@ from vig_core.request import Reason
 from vig_core.snapshot import StreamSnapshot, SystemSnapshot
 from vig_core.units import NS_PER_S, text_ms
 
+from vig_governor.contract_findings import contract_findings
 from vig_governor.intake import Intake
 from vig_governor.watch import ServerState
 
@@ -60,6 +61,7 @@ class StreamDiagnostics:
         """
         counts = {reason.value: seen.counts.get(reason, 0) if seen else 0 for reason in Reason}
         counts['received'] = self.intake.received
+        counts['starved'] = seen.starved if seen is not None else 0
         counts.update({f'stamp_{kind.value}': fault.count
                        for kind, fault in self.intake.faults.items()})
         past = self._past[0] if self._past else dict.fromkeys(counts, 0)
@@ -67,6 +69,15 @@ class StreamDiagnostics:
         recent = {key: count - past[key] for key, count in counts.items()}
         values: dict[str, Any] = {'topic': self.topic, 'model': self.model.name,
                                   'class': self.model.criticality.name.lower(), **counts}
+        if seen is not None and seen.judged_cycles:
+            values.update({'coverage': f'{seen.coverage:.4f}',
+                           'uncovered_cycles': seen.judged_cycles - seen.covered_cycles,
+                           'longest_gap': text_ms(seen.longest_gap_ns)})
+        if seen is not None and seen.weakly_hard_window:
+            values.update({'misses': f'{seen.weakly_hard_misses} of {seen.weakly_hard_window}',
+                           'misses_left': seen.weakly_hard_left,
+                           'window_observed': seen.weakly_hard_observed,
+                           'contract_version': seen.contract_version})
         rate = 'no message yet'
         if self.intake.mean_gap_ns:
             rate = f'{NS_PER_S / self.intake.mean_gap_ns:.1f} Hz in'
@@ -76,7 +87,7 @@ class StreamDiagnostics:
             rate += f', age p50 {text_ms(seen.age_p50_ns)}, p95 {text_ms(seen.age_p95_ns)}'
         findings = [*self._link(now_ns), *self._stamps(recent), *self._variants(),
                     *self._ages(seen, recent), *self._losses(recent),
-                    *self._profile(seen)]
+                    *self._profile(seen), *self._promises(seen, recent['starved'])]
         return entry(f'{prefix}: stream {self.intake.binding.name}', self.topic, findings, rate,
                      values)
 
@@ -120,6 +131,11 @@ class StreamDiagnostics:
     def _profile(self, seen: StreamSnapshot | None) -> Iterable[Finding]:
         if seen is not None and seen.profile_remark:
             yield WARN, f'{seen.profile_remark}; measure again: vig calibrate'
+
+    def _promises(self, seen: StreamSnapshot | None, starved: int) -> Iterable[Finding]:
+        if seen is not None:
+            for sentence in contract_findings(self.model, seen, starved):
+                yield WARN, sentence
 
     def _losses(self, recent: Mapping[str, int]) -> Iterable[Finding]:
         failed = recent[Reason.BACKEND_FAILED.value] + recent[Reason.BACKEND_TIMEOUT.value]

@@ -84,7 +84,20 @@ def as_json(status: GovernorStatus) -> dict[str, Any]:
             'received': stream.received, 'waiting': stream.waiting, 'running': stream.running,
             **{reason.value: getattr(stream, reason.value) for reason in Reason},
             'cycles_covered': stream.cycles_covered, 'cycles_total': stream.cycles_total,
+            'coverage': round(stream.coverage, 4), 'longest_gap_ms': _ms(stream.longest_gap),
             'age_p50_ms': _ms(stream.age_p50), 'age_p95_ms': _ms(stream.age_p95),
+            'age_p99_ms': _ms(stream.age_p99),
+            'contract_version': stream.contract_version,
+            'weakly_hard': {'window': stream.weakly_hard_window,
+                            'observed': stream.weakly_hard_observed,
+                            'misses': stream.weakly_hard_misses,
+                            'misses_left': stream.weakly_hard_misses_left,
+                            'consecutive': stream.weakly_hard_consecutive,
+                            'violated': stream.weakly_hard_violated},
+            'background_progress': round(stream.background_progress, 4),
+            'background_progress_required_percent':
+                stream.background_progress_required_percent,
+            'starved': stream.starved,
             'variant': stream.variant, 'margin_percent': stream.margin_percent,
         } for stream in status.streams}}
 
@@ -123,10 +136,12 @@ def _headline(status: GovernorStatus) -> Text:
 def _streams(status: GovernorStatus, earlier: Mapping[str, StreamStatus],
              seconds: float) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1), expand=False)
-    for title, justify in (('stream', 'left'), ('fresh', 'left'), ('age ms', 'right'),
-                           ('per s', 'right'), ('variant', 'left'), ('dropped', 'left')):
-        table.add_column(title, justify=justify, no_wrap=title != 'dropped', overflow='ellipsis',
-                         max_width={'stream': 16, 'variant': 10, 'dropped': 24}.get(title))
+    for title, justify in (('stream', 'left'), ('fresh', 'left'), ('gap ms', 'right'),
+                           ('age ms', 'right'), ('per s', 'right'), ('variant', 'left'),
+                           ('dropped, contract', 'left')):
+        table.add_column(title, justify=justify, no_wrap=title != 'dropped, contract',
+                         overflow='ellipsis', max_width={
+                             'stream': 14, 'variant': 8, 'dropped, contract': 22}.get(title))
     for stream in status.streams:
         before = earlier.get(stream.stream)
         if before is not None and before.received > stream.received:
@@ -137,8 +152,9 @@ def _streams(status: GovernorStatus, earlier: Mapping[str, StreamStatus],
                 if before is not None and seconds > 0 else '-')
         table.add_row(
             Text(stream.stream, 'bold' if stream.criticality == StreamStatus.CLASS_PROTECTED
-                 else ''), _coverage(stream, before), age, rate, stream.variant or '-',
-            _dropped(stream, before))
+                 else ''), _coverage(stream, before),
+            f'{_ms(stream.longest_gap):.0f}' if stream.cycles_total else '-', age, rate,
+            stream.variant or '-', _dropped(stream, before))
     return table
 
 
@@ -163,9 +179,22 @@ def _dropped(stream: StreamStatus, before: StreamStatus | None) -> str:
             count -= getattr(before, reason.value)
         if count:
             found.append(f'{word} {count}')
+    return ' '.join([*found, *_contract(stream)])
+
+
+def _contract(stream: StreamStatus) -> Iterator[str]:
+    """Say how the miss budget and the background stand."""
+    if stream.weakly_hard_window:
+        yield f'miss {stream.weakly_hard_misses}/{stream.weakly_hard_window}'
     if stream.weakly_hard_violated:
-        found.append('BUDGET BROKEN')
-    return ' '.join(found)
+        yield 'BUDGET BROKEN'
+    elif stream.weakly_hard_window and not stream.weakly_hard_misses_left:
+        yield 'NONE LEFT'
+    if stream.background_progress_required_percent:
+        yield (f'done {stream.background_progress:.0%} of '
+               f'{stream.background_progress_required_percent}%')
+    if stream.starved:
+        yield f'STARVED {stream.starved}'
 
 
 class _Listener:

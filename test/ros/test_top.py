@@ -108,7 +108,23 @@ def test_what_is_wrong_is_said():
     assert as_json(bad)['overload'] == 'degraded'
 
 
+def test_the_contract_of_a_stream_is_in_the_picture_and_in_the_json():
+    one = status(completed=9, cycles_total=100, cycles_covered=97, weakly_hard_window=100,
+                 weakly_hard_misses=3, weakly_hard_misses_left=0, starved=2,
+                 background_progress=0.02, background_progress_required_percent=5)
+    one.streams[0].longest_gap.nanosec = 240_000_000
+    text = drawn(one)
+    for part in (' 97%', ' 240 ', 'miss 3/100', 'NONE LEFT', 'done 2% of 5%', 'STARVED 2'):
+        assert part in ' '.join(text.split()) or part in text, part
+    found = as_json(one)['streams']['front']
+    assert found['weakly_hard']['misses_left'] == 0 and not found['weakly_hard']['violated']
+    assert (found['longest_gap_ms'], found['starved']) == (240, 2)
+
+
 def test_long_names_fit_into_eighty_columns():
-    wide = status(received=9, superseded=123456, stale=99999, obsolete=9999, capacity=77777)
+    wide = status(received=9, superseded=123456, stale=99999, obsolete=9999, capacity=77777,
+                  completed=9, cycles_total=9, weakly_hard_window=1000, starved=88888)
+    wide.streams[0].longest_gap.sec = 99999
+    wide.streams[0].age_p95.sec = 3599
     wide.streams[0].stream, wide.streams[0].variant = 'x' * 60, 'y' * 60
     assert max(map(len, drawn(wide).splitlines())) <= 80
