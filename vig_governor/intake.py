@@ -2,7 +2,8 @@
 What a subscription callback does: read the clocks, judge the stamp, hand over. Nothing else.
 
 The message is passed on by reference. Its conversion happens later, on another thread, and only
-if it is dispatched.
+if it is dispatched. Where the stream's encoder reads serialised messages, no message object is
+made at all (``encoders.in_place``).
 """
 
 from collections.abc import Callable, Iterator
@@ -80,15 +81,19 @@ class Intake:
     :param ros_now_ns: the node's ROS time.
     :param numbers: gives request ids, shared by all streams.
     :param post: takes the event and its payload.
+    :param read: makes of a serialised message what the encoder reads; ``None``: messages come as
+        objects.
     """
 
     def __init__(self, binding: StreamBinding, *, clock: Clock, ros_now_ns: Callable[[], int],
-                 numbers: Iterator[int], post: Callable[[RequestArrived, Payload], None]) -> None:
+                 numbers: Iterator[int], post: Callable[[RequestArrived, Payload], None],
+                 read: Callable[[bytes], Any] | None = None) -> None:
         self.binding = binding
         self._clock = clock
         self._ros_now_ns = ros_now_ns
         self._numbers = numbers
         self._post = post
+        self._read = read
         self.received = 0
         self.last_arrival_ns: int | None = None
         self.mean_gap_ns: float | None = None
@@ -96,6 +101,11 @@ class Intake:
         self.mismatch = ''
         self.order = CaptureOrder()
         self._logged_at_ns: dict[Stamp, int] = {}
+
+    @property
+    def reads_bytes(self) -> bool:
+        """Whether messages have to come as the middleware delivers them."""
+        return self._read is not None
 
     def __call__(self, message: Any) -> None:
         """Take one message; whatever is wrong with it, the executor goes on."""
@@ -107,6 +117,8 @@ class Intake:
     def _take(self, message: Any) -> None:
         arrived_at_ns = self._clock.now_ns()
         binding = self.binding
+        if self._read is not None:
+            message = self._read(message)
         stamp_ns = ros_now_ns = 0
         if binding.time_source == 'stamp':
             stamp_ns = stamp_to_ns(message.header.stamp)
@@ -117,6 +129,8 @@ class Intake:
         if stamp_ns > 0 and (kind is Stamp.AHEAD or kind is Stamp.TRUSTED and not detail):
             generation_ns = self.order.place(stamp_ns, generation_ns,
                                              ros_now_ns - arrived_at_ns)
+        if kind is Stamp.INVALID and stamp_ns == 0:
+            detail = getattr(message, 'fault', '') or detail
         self._count(arrived_at_ns, kind, detail)
         self._post(RequestArrived(
             request_id=next(self._numbers), model=binding.model, stream=binding.name,

@@ -23,6 +23,7 @@ from vig_core.snapshot import StreamSnapshot, SystemSnapshot
 from vig_core.units import NS_PER_S
 
 from vig_governor.config.streams import StreamBinding
+from vig_governor.encoders.in_place import Header as HeaderInPlace
 
 REASONS = MappingProxyType(
     {reason: getattr(RequestStatus, reason.name) for reason in Reason})
@@ -72,10 +73,10 @@ def duration(duration_ns: int) -> Duration:
     return Duration(sec=whole, nanosec=rest)
 
 
-def header_of(message: Any) -> Header:
+def header_of(message: Any) -> Any:
     """Give the message's own header, by reference, or an empty one if its type has none."""
     header = getattr(message, 'header', None)
-    return header if isinstance(header, Header) else Header()
+    return header if isinstance(header, (Header, HeaderInPlace)) else Header()
 
 
 def payload_bytes(message: Any) -> int:

@@ -47,6 +47,7 @@ from vig_governor.parameters import declare_parameters, parameter, refuse_withou
 from vig_governor.process import run
 from vig_governor.publishing import StreamOutputs
 from vig_governor.reports import Reports
+from vig_governor.ros_time import RosTime
 from vig_governor.services import BYTES_PER_MB, cancel, explain, record
 from vig_governor.session import Governed, Session
 from vig_governor.transitions import transition
@@ -81,6 +82,8 @@ class GovernorNode(LifecycleNode):
         self._made_for_life = ExitStack()
         self._made_by_configure = ExitStack()
         self._made_by_activate = ExitStack()
+        self._ros_time = RosTime(self.get_clock())
+        self._made_for_life.callback(self._ros_time.close)
         declare_parameters(self)
         self.add_on_set_parameters_callback(partial(refuse_without_effect, self))
         self._reports = Reports(
@@ -147,7 +150,7 @@ class GovernorNode(LifecycleNode):
             super().on_activate(state)
             made.callback(super().on_deactivate, state)
             session = Session(
-                governed, clock=self._steady, ros_now_ns=self._ros_now_ns,
+                governed, clock=self._steady, ros_now_ns=self._ros_time.now_ns,
                 numbers=self._numbers, on_overload=self._reports.publish_status,
                 logs_decisions=parameter(self, 'log_decisions'),
                 record=parameter(self, 'record'),
@@ -311,7 +314,7 @@ class GovernorNode(LifecycleNode):
             binding, binding.topic, partial(self.create_subscription,
                                             governed.classes[binding.name]), intake, profile,
             event_callbacks=SubscriptionEventCallbacks(incompatible_qos=note_incompatible_qos),
-            qos_overriding_options=qos.overridable())
+            qos_overriding_options=qos.overridable(), raw=intake.reads_bytes)
         made.callback(self.destroy_subscription, subscription)
         session.monitors.append(StreamDiagnostics(
             intake, model, topic,
@@ -334,9 +337,6 @@ class GovernorNode(LifecycleNode):
             for stream in self._governed.outputs.values():
                 left_ns = max(0, end_ns - self._steady.now_ns())
                 stream.status.wait_for_all_acked(Duration(nanoseconds=left_ns))
-
-    def _ros_now_ns(self) -> int:
-        return int(self.get_clock().now().nanoseconds)
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -20,6 +20,7 @@ from vig_governor.config import Config
 from vig_governor.contract_memory import ContractMemory
 from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.dispatcher import Dispatcher
+from vig_governor.encoders import reader_of
 from vig_governor.intake import Intake
 from vig_governor.metrics import Metrics
 from vig_governor.ports import Clock, Scheduling, Sink
@@ -108,7 +109,9 @@ class Session:
             self.actor.decision_ns = metrics.timings()
         self.intakes = {
             binding.name: Intake(binding, clock=clock, ros_now_ns=ros_now_ns, numbers=numbers,
-                                 post=self.actor.post)
+                                 post=self.actor.post,
+                                 read=reader_of(assembly.encoders[binding.name],
+                                                binding.message_type))
             for binding in config.streams}
         self.monitors: list[StreamDiagnostics] = []
         self.authority = AuthorityCheck(config, governed.backend, self.actor.post)

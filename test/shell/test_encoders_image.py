@@ -265,3 +265,28 @@ def test_a_frame_of_another_size_than_the_model_is_refused(make_slot):
     encoder.check(TensorSpec('image', 'UINT8', (300, 300, 3)), IMAGE)
     with pytest.raises(EncodeError, match=r'2 x 2 pixels.*wants 300 x 300; set input\.size'):
         encoder.encode(image('rgb8', 2, 2, RGB_2X2), make_slot())
+
+
+@pytest.mark.parametrize('later, expected', [
+    (image('rgb8', 2, 2, reversed(RGB_2X2)), [[[12, 11, 10], [9, 8, 7]], [[6, 5, 4], [3, 2, 1]]]),
+    (image('bgr8', 2, 2, RGB_2X2), [[[3, 2, 1], [6, 5, 4]], [[9, 8, 7], [12, 11, 10]]]),
+    (image('rgb8', 2, 1, RGB_2X2[:6]), [[[1, 2, 3], [4, 5, 6]]]),
+    (image('rgb8', 2, 2, [*RGB_2X2[:6], 0, 0, *RGB_2X2[6:], 0, 0]),
+     [[[1, 2, 3], [4, 5, 6]], [[7, 8, 9], [10, 11, 12]]]),
+    (image('rgb8', 2, 2, [*RGB_2X2, 99], step=6),
+     [[[1, 2, 3], [4, 5, 6]], [[7, 8, 9], [10, 11, 12]]]),
+])
+def test_a_frame_after_one_that_needed_nothing_is_judged_by_itself(make_slot, later, expected):
+    encoder = make_encoder(options())
+    encoder.encode(image('rgb8', 2, 2, RGB_2X2), make_slot())
+    for _ in range(2):
+        slot = make_slot()
+        encoder.encode(later, slot)
+        assert slot.tensors['image'].tolist() == expected
+
+
+def test_a_frame_like_the_last_one_with_too_little_data_is_refused(make_slot):
+    encoder = make_encoder(options())
+    encoder.encode(image('rgb8', 2, 2, RGB_2X2), make_slot())
+    with pytest.raises(EncodeError, match='data holds 11 bytes'):
+        encoder.encode(image('rgb8', 2, 2, RGB_2X2[:-1], step=6), make_slot())

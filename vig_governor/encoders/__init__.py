@@ -74,6 +74,18 @@ def make_encoder(options: InputOptions) -> Encoder:
     return get_encoder(options.encoder)(options)
 
 
+def reader_of(encoder: Encoder, message_type: str) -> Callable[[bytes], Any] | None:
+    """
+    Give what reads serialised messages for this encoder, if it takes more than message objects.
+
+    An encoder says so with a method ``reader(message_type)``; most, and those of other packages,
+    have none.
+    """
+    reader: Callable[[str], Callable[[bytes], Any] | None] | None = getattr(
+        encoder, 'reader', None)
+    return None if reader is None else reader(message_type)
+
+
 def _load(name: str, point: EntryPoint) -> EncoderFactory:
     try:
         factory: Any = point.load()

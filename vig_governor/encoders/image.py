@@ -17,6 +17,7 @@ from vig_governor.backend.base import InputSlot, TensorSpec
 from vig_governor.encoders.base import EncodeError, InputOptions
 from vig_governor.encoders.compressed import decode
 from vig_governor.encoders.geometry import Geometry, place
+from vig_governor.encoders.in_place import ImageInPlace, read_image
 from vig_governor.encoders.normalise import normalisation_of
 from vig_governor.encoders.pixels import (
     Encoding,
@@ -74,6 +75,7 @@ class ImageEncoder:
         self._is_planar = options.layout.endswith('CHW')
         self._has_batch_axis = options.layout.startswith('N')
         self._fixed: tuple[int, int] = (-1, -1)
+        self._verbatim: tuple[Any, ...] | None = None
 
     def check(self, spec: TensorSpec, message_type: str) -> None:
         """
@@ -114,6 +116,10 @@ class ImageEncoder:
                               f'set input.size: {wanted}')
         self._fixed = fixed
 
+    def reader(self, message_type: str) -> Callable[[bytes], ImageInPlace] | None:
+        """Images need no message object; compressed ones are decoded, which costs far more."""
+        return read_image if message_type == IMAGE_TYPE else None
+
     def geometry(self, width: int, height: int) -> Geometry:
         """Say where the pixels of a frame of that size land in the tensor."""
         return place((width, height), self._options.size, self._options.letterbox)
@@ -122,13 +128,21 @@ class ImageEncoder:
         """
         Write one frame into ``slot`` as the tensor ``options.tensor``.
 
-        :param message: an ``Image``, or a ``CompressedImage`` (it has a ``format``).
+        :param message: an ``Image``, also one read in place, or a ``CompressedImage`` (it has a
+            ``format``).
         :raises EncodeError: this frame cannot be encoded; the slot's content is undefined.
         """
+        if fault := getattr(message, 'fault', ''):
+            raise EncodeError(fault)
+        layout = None
         if hasattr(message, 'format'):
             pixels, encoding = decode(message, self._channels == 1)
             name = message.format
         else:
+            layout = _layout(message)
+            if layout == self._verbatim and len(message.data) == message.height * message.step:
+                self._copy(message, slot)
+                return
             pixels, encoding = view_image(message)
             name = message.encoding
         self._normalisation.check_source(encoding.dtype, name)
@@ -144,6 +158,26 @@ class ImageEncoder:
         except cv2.error as error:
             raise EncodeError(f'OpenCV cannot convert {name} of {pixels.shape[1]} x '
                               f'{pixels.shape[0]} pixels: {error.err or error}') from None
+        if layout is not None and self._is_verbatim(tensor, pixels, encoding, geometry):
+            self._verbatim = layout
+
+    def _is_verbatim(self, tensor: Pixels, pixels: Pixels, encoding: Encoding,
+                     geometry: Geometry) -> bool:
+        """Whether the tensor's bytes are the frame's: then all frames like it are one copy."""
+        return (self._normalisation.is_identity and not self._is_planar
+                and encoding.unpack is None and tensor.dtype == pixels.dtype
+                and geometry.content == geometry.source == geometry.target
+                and self._channel_map(encoding, pixels.shape[2]) == tuple(range(self._channels))
+                and pixels.shape == tensor.shape and pixels.flags.c_contiguous
+                and not pixels.flags.owndata)
+
+    def _copy(self, message: Any, slot: InputSlot) -> None:
+        """Copy a frame that is like one before it and needs nothing else."""
+        shape = (message.height, message.width, self._channels)
+        array = slot.allocate(self._options.tensor,
+                              (1, *shape) if self._has_batch_axis else shape,
+                              self._options.dtype)
+        np.copyto(array.reshape(-1).view(np.uint8), np.frombuffer(message.data, np.uint8))
 
     def _allocate(self, slot: InputSlot, geometry: Geometry) -> Pixels:
         """Give the tensor's memory as ``(height, width, channels)``, whatever its layout."""
@@ -218,6 +252,11 @@ class ImageEncoder:
 
     def _wanted(self) -> str:
         return ' x '.join('any' if side == -1 else str(side) for side in self._fixed)
+
+
+def _layout(message: Any) -> tuple[Any, ...]:
+    """Give all of an ``Image`` that decides how its data are read."""
+    return (message.encoding, message.height, message.width, message.step, message.is_bigendian)
 
 
 def _converted(convert: Callable[[Pixels | None], Pixels], into: Pixels | None) -> Pixels:

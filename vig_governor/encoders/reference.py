@@ -6,12 +6,14 @@ model's input, and the byte size the one that they take. Whether the region may 
 the backend's business.
 """
 
+from collections.abc import Callable
 import math
 from typing import Any
 
 from vig_governor.backend.base import InputSlot, ReferenceRefused, TensorSpec
 from vig_governor.datatypes import element_size
 from vig_governor.encoders.base import EncodeError, InputOptions
+from vig_governor.encoders.in_place import read_reference, ReferenceInPlace
 from vig_governor.encoders.shapes import match_shape, refuse_image_options
 
 REFERENCE_TYPE = 'vig/msg/TensorReference'
@@ -47,6 +49,10 @@ class ReferenceEncoder:
         if self._spec is None:
             self._spec = spec
 
+    def reader(self, message_type: str) -> Callable[[bytes], ReferenceInPlace] | None:
+        """References need no message object."""
+        return read_reference if message_type == REFERENCE_TYPE else None
+
     def encode(self, message: Any, slot: InputSlot) -> None:
         """
         Refer to the tensor ``options.tensor`` in ``slot``.
@@ -56,6 +62,8 @@ class ReferenceEncoder:
         spec = self._spec
         if spec is None:
             raise EncodeError('the shape of the tensor is not known: check comes before encode')
+        if fault := getattr(message, 'fault', ''):
+            raise EncodeError(fault)
         if message.name != spec.name:
             raise EncodeError(f'the reference is for tensor {message.name[:_SHOWN]!r}, but this '
                               f'stream feeds {spec.name!r}')
