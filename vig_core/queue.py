@@ -8,6 +8,8 @@ Rules:
 - A capture that is not newer than one already dispatched for its key never runs again.
 - Under ``latest_per_key`` the keys take turns: the candidate is the one served longest ago. By
   deadline alone, cameras of one rate fall into step and one of them gets half of what others do.
+- A job between two quanta keeps its place: in front of those that came later, without counting to
+  the capacity. Under ``latest`` a newer capture ends it like any other that waits.
 - ``fifo`` and ``never_drop`` keep their order and are never superseded.
 - A full queue ends one request with ``capacity``: the new one, or, where the contract says
   ``reject_oldest_non_protected`` and the class allows it, the one that waits longest.
@@ -76,6 +78,27 @@ class WaitingQueue:
         self._find_head()
         return ended
 
+    def readmit(self, request: Request) -> Ended | None:
+        """Let a job wait for its next quantum; name it if a newer capture has come meanwhile."""
+        if not self._is_latest:
+            self._waiting[request.request_id] = request
+            self._waiting = dict(sorted(self._waiting.items(),
+                                        key=lambda item: item[1].sequence))
+            self._find_head()
+            return None
+        key = self.supersession_key(request.key)
+        newest = self._newest_dispatched.get(key)
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            newest = waiting.generation_ns, waiting.request_id
+        if newest is not None and newest[1] > request.request_id and (
+                newest[0] >= request.generation_ns):
+            return Ended(request, Reason.SUPERSEDED,
+                         Replaced(newest[1], newest[0] - request.generation_ns))
+        self._waiting[key] = request
+        self._find_head()
+        return None
+
     def remove(self, request: Request) -> None:
         """Take a request out: it starts or ends."""
         del self._waiting[self._place(request)]
@@ -116,9 +139,9 @@ class WaitingQueue:
         else:
             self.head = next(iter(waiting), None)
 
-    def _place_in_turn(self, request: Request) -> tuple[int, int, int]:
+    def _place_in_turn(self, request: Request) -> tuple[bool, int, int, int]:
         turn = self._turns.get(self.supersession_key(request.key), 0)
-        return turn, request.generation_ns, request.sequence
+        return not request.has_begun, turn, request.generation_ns, request.sequence
 
     def _place(self, request: Request) -> object:
         return self.supersession_key(request.key) if self._is_latest else request.request_id
@@ -146,9 +169,12 @@ class WaitingQueue:
     def _make_room(self, request: Request) -> Ended | None:
         if len(self._waiting) < self.model.capacity:
             return None
+        waiting = [each for each in self._waiting.values() if not each.has_begun]
+        if len(waiting) < self.model.capacity:
+            return None
         what = 'key' if self._is_latest else 'request'
         what += '' if self.model.capacity == 1 else 's'
-        oldest = min(self._waiting.values(), key=lambda waiting: waiting.sequence)
+        oldest = min(waiting, key=lambda each: each.sequence)
         because = QueueFull(self.model.name, self.model.capacity, what, oldest.request_id,
                             request.arrived_at_ns - oldest.arrived_at_ns)
         may_drop_oldest = (self.model.overflow is Overflow.REJECT_OLDEST_NON_PROTECTED

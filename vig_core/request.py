@@ -101,6 +101,11 @@ class Request:
         self.rank = (self.model.criticality, self.deadline_at_ns, self.generation_ns,
                      self.sequence)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it was dispatched before: a request that waits has only between two quanta."""
+        return self.variant is not None
+
     def move(self, trigger: Trigger) -> None:
         """
         Take one step of ``TRANSITIONS``.

@@ -70,10 +70,11 @@ class Roster:
         self.inflight_bytes += request.payload_bytes
 
     def enqueue(self, request: Request) -> None:
-        """Let an accepted request wait, and end whichever request ends for it."""
+        """Let a request wait (again), and end whichever request ends for it."""
         self.requests[request.request_id] = request
         queue = self.queues[request.model.name]
-        ended: Ended | None = queue.offer(request)
+        ended: Ended | None = (queue.readmit(request) if request.has_begun
+                               else queue.offer(request))
         if queue.head is not None:
             self.watch(request)
             if queue.head is not request:

@@ -19,13 +19,14 @@ from vig_core.actions import Action, Defer
 from vig_core.estimate import HORIZON_NS, RuntimeBook
 from vig_core.events import CyclesInherited, Event
 from vig_core.guards import Guards
+from vig_core.held import Held
 from vig_core.ledger import Ledger
 from vig_core.model import System
 from vig_core.overload import OverloadController
 from vig_core.reactions import Reactions
 from vig_core.request import Reason, State
 from vig_core.roster import NEVER, Roster
-from vig_core.selection import Held, Selector
+from vig_core.selection import Selector
 from vig_core.snapshot import SystemSnapshot
 from vig_core.sweep import Sweep
 from vig_core.variants import VariantSelector
@@ -150,7 +151,7 @@ class Scheduler:
             if found.start is None or found.choice is None:
                 is_idling = self._hold(found.held)
                 break
-            if found.start.variant is None:
+            if not found.start.has_begun:
                 self._variants[found.start.model.name].commit(found.choice, roster.now_ns)
             roster.start(found.start, found.choice)
             self._sweep.run()
@@ -162,7 +163,7 @@ class Scheduler:
         for each in held:
             if each.recheck_ns is not None:
                 self._held_until_ns = min(self._held_until_ns, each.recheck_ns)
-            for hold in (each.veto, each.wait):
+            for hold in (each.veto, each.wait, each.shortage):
                 if hold is not None:
                     is_idling = True
                     self._held_until_ns = min(self._held_until_ns, hold.until_ns)
@@ -170,8 +171,12 @@ class Scheduler:
 
     def _defer(self, held: Held) -> None:
         """Say each kind of hold once per request (adr/0004)."""
-        request, veto, wait = held.request, held.veto, held.wait
-        if veto is not None and not request.is_deferred:
+        request, veto, wait, shortage = held.request, held.veto, held.wait, held.shortage
+        if shortage is not None and not request.is_deferred:
+            request.is_deferred, request.held_for = True, shortage.ends_for
+            self._ledger.of(request).deferred += 1
+            until_ns = shortage.until_ns
+        elif veto is not None and not request.is_deferred:
             request.is_deferred, request.held_for = True, veto.victim.stream
             self._ledger.of(request).deferred += 1
             until_ns = veto.until_ns

@@ -8,14 +8,15 @@ unless that one would prolong its ban.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 
 from vig_core import corun
 from vig_core.actions import OverloadState
 from vig_core.contract import Criticality, QueuePolicy
-from vig_core.cooperative import Job
+from vig_core.cutting import Cutter
 from vig_core.estimate import RuntimeBook
 from vig_core.guards import Expected, Guard, Guards
+from vig_core.held import Held, Selection
 from vig_core.interference import added_ns
 from vig_core.ledger import Ledger
 from vig_core.lookahead import (Beside, fits_with_one_more_slot, longest_that_fits_ns,
@@ -26,35 +27,6 @@ from vig_core.request import Request
 from vig_core.slots import LEAST_SHARE, SlotTable
 from vig_core.variants import Choice, VariantSelector
 from vig_core.why_waiting import Vetoed
-
-
-@dataclass(slots=True)
-class Held:
-    """
-    A candidate that had to wait although a credit is free.
-
-    :ivar veto: the look-ahead holds it.
-    :ivar wait: it waits for its own successor. Where both are ``None``, ``no_corun`` holds it and
-        only an event can end that.
-    :ivar recheck_ns: an earlier instant at which its own variant would change, if any.
-    :ivar because: why, where this is held for the first time in this way; made to be said.
-    """
-
-    request: Request
-    choice: Choice | None
-    veto: Veto | None
-    wait: Wait | None = None
-    recheck_ns: int | None = None
-    because: object = ''
-
-
-@dataclass(slots=True)
-class Selection:
-    """What one look at the queues found."""
-
-    start: Request | None = None
-    choice: Choice | None = None
-    held: list[Held] = field(default_factory=list)
 
 
 class Selector:
@@ -78,6 +50,7 @@ class Selector:
         self._interference_ns = system.interference_ns
         self._alone_ns: dict[str, Sequence[int]] = {}
         self._book_version = -1
+        self._cutter = Cutter(system, slots, runtimes, self._banned)
         self._is_coupled = bool(system.no_corun or system.interference_ns) and (
             system.slots > 1 or system.pipelining_depth > 0)
 
@@ -96,7 +69,7 @@ class Selector:
         co_runners = [claim.request.variant.backend_model for claim in self._slots
                       if claim.request.variant is not None] if self._interference_ns else None
         waiting_for_an_end: list[Request] = []
-        arrivals: list[Expected] | None = None if is_guarding else []
+        arrivals: Sequence[Expected] | None = None if is_guarding else []
         for request in candidates:
             model = request.model
             if running_models and not running_models.isdisjoint(self._banned[model.name]):
@@ -108,24 +81,31 @@ class Selector:
                 continue
             plans_ns = self._plans_ns(model.name, co_runners)
             if request.job is not None:
-                plans_ns = self._rest_plans_ns(request, request.job, co_runners)
+                plans_ns = self._cutter.rest_plans_ns(
+                    request, request.job, self._selectors[model.name].variants, co_runners)
             choice = self._choose(request, free_at_ns[0], overload, plans_ns)
             wait = self._wait(request, choice, free_at_ns, now_ns) if is_guarding else None
-            stopper = None
+            stopper, shortage = None, None
             if wait is None and model.criticality is not Criticality.PROTECTED:
                 if arrivals is None:
                     arrivals = self._guards.in_arrival_order(now_ns)
-                stopper = (self._veto_beside(request, choice, waiting_for_an_end, arrivals, now_ns)
-                           if self._is_coupled else veto(
-                    self._reservations(arrivals, model, now_ns), free_at_ns,
-                    self._slots.keeps_ns(choice.planned_ns), now_ns,
-                    self._slots.overruns_at_ns()))
-            if wait is None and stopper is None:
+                if model.cooperative is not None and model.cooperative.is_split:
+                    stopper, shortage = self._cutter.cut(
+                        request, choice, free_at_ns, now_ns,
+                        partial(self._reservations, arrivals, model, now_ns),
+                        partial(self._look_ahead, request, choice, free_at_ns,
+                                waiting_for_an_end, arrivals, now_ns))
+                else:
+                    stopper = self._look_ahead(request, choice, free_at_ns, waiting_for_an_end,
+                                               arrivals, now_ns)
+            if wait is None and stopper is None and shortage is None:
                 found.start, found.choice = request, choice
                 return found
             found.held.append(Held(request, choice, stopper, wait, self._recheck_ns(
-                request, free_at_ns[0], now_ns, overload, plans_ns)))
-            if wait is not None and not request.is_waiting_for_fresher:
+                request, free_at_ns[0], now_ns, overload, plans_ns), shortage))
+            if shortage is not None:
+                found.held[-1].because = shortage.because
+            elif wait is not None and not request.is_waiting_for_fresher:
                 found.held[-1].because = wait.because(now_ns)
             elif stopper is not None and not request.is_deferred and arrivals is not None:
                 found.held[-1].because = self._why_vetoed(
@@ -162,18 +142,6 @@ class Selector:
         return [planned_ns + added_ns(self._interference_ns, variant.backend_model, co_runners)
                 for planned_ns, variant in zip(alone_ns, self._selectors[name].variants)]
 
-    def _rest_plans_ns(self, request: Request, job: Job,
-                       co_runners: Sequence[str] | None) -> Sequence[int]:
-        """Plan the rest of a job in one piece: of each variant, or of the one it began with."""
-        model = request.model
-        assert model.cooperative is not None
-        cost_ns = model.cooperative.cost_ns(job.context, job.remaining)
-        variants = (self._selectors[model.name].variants if request.variant is None
-                    else (request.variant,))
-        return [self._runtimes.plan_quantum_ns(model, variant, cost_ns)
-                + added_ns(self._interference_ns, variant.backend_model, co_runners or ())
-                for variant in variants]
-
     def _choose(self, request: Request, start_ns: int, overload: OverloadState,
                 plans_ns: Sequence[int]) -> Choice:
         """Stage D; a job stays with the variant that it began with."""
@@ -186,6 +154,15 @@ class Selector:
             plans_ns=plans_ns)
         choice.tokens = tokens
         return choice
+
+    def _look_ahead(self, request: Request, choice: Choice, free_at_ns: list[int],
+                    held: Sequence[Request], arrivals: Iterable[Expected],
+                    now_ns: int) -> Veto | None:
+        if self._is_coupled:
+            return self._veto_beside(request, choice, held, arrivals, now_ns)
+        return veto(self._reservations(arrivals, request.model, now_ns), free_at_ns,
+                    self._slots.keeps_ns(choice.planned_ns), now_ns,
+                    self._slots.overruns_at_ns())
 
     def _wait(self, request: Request, choice: Choice, free_at_ns: list[int],
               now_ns: int) -> Wait | None:

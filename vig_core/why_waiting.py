@@ -44,6 +44,29 @@ class Vetoed:
 
 
 @value
+class NothingFits:
+    """
+    No quantum of a generative job fits before an expected frame.
+
+    :ivar gap_ns: from the start of the job to that frame.
+    :ivar tokens: of the smallest quantum, which is planned with ``needs_ns``.
+    """
+
+    stream: str
+    gap_ns: int
+    tokens: int
+    needs_ns: int
+
+    def __str__(self) -> str:
+        """Compare the gap with what the smallest quantum needs."""
+        count = '1 token' if self.tokens == 1 else f'{self.tokens} tokens'
+        return (f'{self.stream} is expected {text_ms(self.gap_ns)} after this job could start; '
+                f'its smallest quantum, the fixed cost and {count}, needs '
+                f'{text_ms(self.needs_ns)}; a gap {text_ms(self.needs_ns - self.gap_ns)} longer '
+                'would have let it start')
+
+
+@value
 class Awaiting:
     """
     A frame waits for its successor.

@@ -2,7 +2,7 @@
 
 from vig_core.actions import Defer, Dispatch, ReleaseInput, Terminate
 from vig_core.contract import QueuePolicy
-from vig_core.events import ExecutionInherited, RequestArrived, Woke
+from vig_core.events import ExecutionInherited, QuantumCompleted, RequestArrived, Woke
 from vig_core.scheduler import Scheduler
 
 
@@ -12,6 +12,8 @@ class Witness:
 
     - every accepted request ends exactly once, and only accepted ones are dispatched or ended;
     - accepted = terminal counters + waiting + running, in total and for every stream;
+    - a generative job is dispatched again only after its quantum was answered, on the same
+      variant, never with more tokens than its bound leaves, and says how many it wrote;
     - never more executions than credits, never two models of a ``no_corun`` pair;
     - at most one request waits for a ``latest`` key, never more than the capacity for a model;
     - a credit is idle only where nothing may start: a veto, the wait of a guarded frame for its
@@ -27,6 +29,9 @@ class Witness:
         self.arrivals = {}
         self.dispatched = {}
         self.ended = {}
+        self.running = set()
+        self.written = {}
+        self.asked = {}
         self.occupied = set()
         self.inherited = {}
         self.vetoed = set()
@@ -43,6 +48,12 @@ class Witness:
             self.inherited[event.request_id] = event.model
             self.occupied.add(event.request_id)
         over = getattr(event, 'request_id', None)
+        if isinstance(event, QuantumCompleted):
+            self.occupied.discard(over)
+            if over in self.running:
+                self.running.discard(over)
+                if event.tokens <= self.asked[over]:
+                    self.written[over] = self.written.get(over, 0) + event.tokens
         if type(event).__name__ in ('BackendCompleted', 'DispatchRefused') or (
                 type(event).__name__ == 'BackendFailed' and event.is_over):
             self.occupied.discard(over)
@@ -65,7 +76,13 @@ class Witness:
     def waiting_ids(self):
         """Accepted requests that were neither dispatched nor ended, in order of arrival."""
         return [request_id for request_id in self.arrivals
-                if request_id not in self.dispatched and request_id not in self.ended]
+                if request_id not in self.running and request_id not in self.ended]
+
+    def bound(self, request_id):
+        """Tokens that a generative job may write at most."""
+        arrival = self.arrivals[request_id]
+        most = self.system.models[arrival.model].cooperative.max_total_tokens
+        return min(arrival.max_tokens or most, most)
 
     def reasons(self):
         """Name the terminal reason of each ended request."""
@@ -76,8 +93,18 @@ class Witness:
         if isinstance(action, Dispatch):
             request_id = action.request_id
             assert request_id in self.arrivals, f'{request_id} was dispatched but never accepted'
-            assert request_id not in self.dispatched, f'{request_id} was dispatched twice'
+            assert request_id not in self.running, f'{request_id} was dispatched while it runs'
             assert request_id not in self.ended, f'{request_id} was dispatched after its end'
+            before = self.dispatched.get(request_id)
+            cost = self.system.models[action.model].cooperative
+            assert before is None or (cost is not None
+                                      and before[1].variant_id == action.variant_id)
+            if cost is not None:
+                left = self.bound(request_id) - self.written.get(request_id, 0)
+                assert 1 <= action.tokens <= left, f'{request_id} may write too much'
+                assert action.tokens >= min(cost.min_tokens, left)
+            self.asked[request_id] = action.tokens
+            self.running.add(request_id)
             self.dispatched[request_id] = (self.now_ns, action)
             self.occupied.add(request_id)
         elif isinstance(action, Terminate):
@@ -85,6 +112,8 @@ class Witness:
             assert request_id in self.arrivals, f'{request_id} ended but was never accepted'
             assert request_id not in self.ended, f'{request_id} ended twice'
             self.ended[request_id] = (self.now_ns, action)
+            self.running.discard(request_id)
+            assert action.tokens == self.written.get(request_id, 0)
             assert action.holds_input == (request_id in self.occupied)
         elif isinstance(action, ReleaseInput):
             assert action.request_id in self.ended or action.request_id in self.inherited, (
@@ -104,7 +133,7 @@ class Witness:
         scheduler = self.scheduler
         snapshot = scheduler.snapshot(now_ns=self.now_ns)
         waiting = self.waiting_ids
-        running = [request_id for request_id in self.dispatched if request_id not in self.ended]
+        running = self.running
         assert sum(stream.received for stream in snapshot.streams) == len(self.arrivals)
         for stream in snapshot.streams:
             assert stream.received == (sum(stream.counts.values()) + stream.waiting
@@ -134,10 +163,12 @@ class Witness:
             arrival = self.arrivals[request_id]
             model = self.system.models[arrival.model]
             key = arrival.key if model.policy is QueuePolicy.LATEST_PER_KEY else ''
-            places.setdefault(arrival.model, []).append(key)
-        for name, keys in places.items():
+            places.setdefault(arrival.model, []).append((key, request_id in self.dispatched))
+        for name, kept in places.items():
             model = self.system.models[name]
-            assert len(keys) <= model.capacity, f'{name} keeps more than its capacity'
+            keys = [key for key, _ in kept]
+            assert sum(not has_begun for _, has_begun in kept) <= model.capacity, (
+                f'{name} keeps more than its capacity')
             if model.policy.is_latest:
                 assert len(keys) == len(set(keys)), f'{name} keeps two captures of one key'
 

@@ -134,11 +134,14 @@ def _words(action: Action) -> tuple[str, ...]:
 
 def _details(action: Action) -> dict[str, str]:
     if isinstance(action, Dispatch):
-        return {'planned': _text(action.planned_ns), 'says': action.detail}
+        return {'planned': _text(action.planned_ns), 'tokens': str(action.tokens),
+                'says': action.detail}
     if isinstance(action, Terminate):
         return {'age': _text(action.age_ns), 'wait': _text(action.queue_wait_ns),
                 'deadline': 'met' if action.is_deadline_met else 'missed',
-                'input': 'held' if action.holds_input else 'free', 'says': action.detail}
+                'input': 'held' if action.holds_input else 'free',
+                'tokens': str(action.tokens), 'quanta': str(action.quanta),
+                'says': action.detail}
     if isinstance(action, Defer):
         return {'for': action.beneficiary, 'until': _text(action.until_ns),
                 'says': action.detail}

@@ -11,19 +11,23 @@ line, ``#`` begins a comment. First the system::
     model NAME POLICY [class C] [p50 MS p99 MS] [capacity N] [overflow RULE] [deadline MS]
           [period MS] [jitter MS] [max_age MS] [consumer_period MS] [phase MS] [dwell MS]
           [min_quality Q] [approved ID,ID] [misses M/K/L] [new_sample] [stateful]
+    cooperative MODEL base MS token MS most N [prefill MS] [least N] [overhead PERMILLE] [whole]
     variant MODEL ID p50 MS p99 MS [quality Q] [source unknown] [signature S]
     stream NAME MODEL
 
 A model with ``p50`` and ``p99`` has one variant, ``main``. Then, in order of time::
 
     at MS in      arrive ID MODEL [stream S] [key K] [captured MS] [bytes N] [stamp KIND]
+                  [prompt TOKENS] [tokens N]
+                  wrote ID TOKENS [end]
                   complete ID | fail ID [unproven] | refuse ID REASON | cancel ID
                   jump | drain | expire | proven ID ... | doubt BACKEND_MODEL | wake
                   inherit ID MODEL BACKEND_MODEL
                   window STREAM +-+ next MS [newest MS] (covered and missed cycles, oldest first)
     at MS refused (an event as above that must raise RefusedEvent)
-    at MS out     dispatch ID [VARIANT] [planned MS] | release ID | overload STATE
+    at MS out     dispatch ID [VARIANT] [planned MS] [tokens N] | release ID | overload STATE
                   terminate ID REASON [age MS] [wait MS] [deadline met] [input held]
+                  [tokens N] [quanta N]
                   defer ID [for STREAM] [until MS]
     at MS says    the sentence of the action in the line above
     at MS wakeup  MS | never
@@ -36,11 +40,12 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from vig_core.contract import Contract, Criticality, MissBudget, Overflow, QueuePolicy
+from vig_core.cooperative import Cooperative
 from vig_core.errors import VigError
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, CyclesInherited,
                              DispatchRefused, DrainExpired, DrainStarted, Event,
                              ExecutionInherited, ExecutionsProvenOver, ProfileDoubted,
-                             RequestArrived, Stamp, TimeJumped, Woke)
+                             QuantumCompleted, RequestArrived, Stamp, TimeJumped, Woke)
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 
@@ -81,9 +86,10 @@ class Timeline:
     until_ns: int = 0
 
 
-_FLAGS = frozenset({'new_sample', 'stateful', 'unproven'})
-_OF_AN_ACTION = {'dispatch': ('planned',), 'release': (), 'overload': (),
-                 'terminate': ('age', 'wait', 'deadline', 'input'), 'defer': ('for', 'until')}
+_FLAGS = frozenset({'new_sample', 'stateful', 'unproven', 'whole', 'end'})
+_OF_AN_ACTION = {'dispatch': ('planned', 'tokens'), 'release': (), 'overload': (),
+                 'terminate': ('age', 'wait', 'deadline', 'input', 'tokens', 'quanta'),
+                 'defer': ('for', 'until')}
 
 
 def read(path: Path) -> Timeline:
@@ -133,6 +139,8 @@ class _Reader:
             self._at(line, rest)
         elif what == 'model':
             self._model(rest)
+        elif what == 'cooperative':
+            self._pending[rest[0]][0]['cooperative'] = _cooperative(rest[1:])
         elif what == 'variant':
             options = _options(rest[2:], ('p50', 'p99', 'quality', 'source', 'signature'))
             self._variants[rest[0]].append(_variant(rest[0], rest[1], options))
@@ -231,15 +239,28 @@ def _variant(model: str, variant_id: str, options: dict[str, str]) -> Variant:
         quality_source=QualitySource(options.get('source', 'measured')))
 
 
+def _cooperative(words: list[str]) -> Cooperative:
+    options = _options(words, ('base', 'token', 'most', 'prefill', 'least', 'overhead'))
+    return Cooperative(
+        instant(options['base']), instant(options['token']), int(options['most']),
+        prefill_per_token_ns=instant(options.get('prefill', '0')),
+        min_tokens=int(options.get('least', '1')),
+        max_overhead_permille=int(options['overhead']) if 'overhead' in options else None,
+        is_split='whole' not in options)
+
+
 def _event(at_ns: int, words: list[str]) -> Callable[[int], Event]:
     what, *rest = words
     if what == 'arrive':
-        options = _options(rest[2:], ('stream', 'key', 'captured', 'bytes', 'stamp'))
+        options = _options(rest[2:], ('stream', 'key', 'captured', 'bytes', 'stamp', 'prompt',
+                                      'tokens'))
         captured_ns = instant(options['captured']) if 'captured' in options else at_ns
         arrival = RequestArrived(
             request_id=int(rest[0]), model=rest[1], stream=options.get('stream', rest[1]),
             key=options.get('key', ''), generation_ns=captured_ns,
             payload_bytes=int(options.get('bytes', '0')),
+            prompt_tokens=int(options.get('prompt', '0')),
+            max_tokens=int(options.get('tokens', '0')),
             stamp=Stamp(options.get('stamp', 'trusted')), stamp_detail='as the timeline says')
         return lambda origin_ns: replace(arrival, generation_ns=captured_ns + origin_ns)
     if what == 'window':
@@ -257,6 +278,8 @@ def _event(at_ns: int, words: list[str]) -> Callable[[int], Event]:
 def _plain_event(what: str, rest: list[str]) -> Event:
     if what == 'complete':
         return BackendCompleted(int(rest[0]))
+    if what == 'wrote':
+        return QuantumCompleted(int(rest[0]), int(rest[1]), rest[2:] == ['end'])
     if what == 'fail':
         return BackendFailed(int(rest[0]), 'the server said so', rest[1:] != ['unproven'])
     if what == 'refuse':

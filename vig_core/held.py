@@ -1,0 +1,40 @@
+"""What one look at the queues finds: what may start, and what holds the others."""
+
+from dataclasses import dataclass, field
+
+from vig_core.lookahead import Veto
+from vig_core.patience import Wait
+from vig_core.quantum import Shortage
+from vig_core.request import Request
+from vig_core.variants import Choice
+
+
+@dataclass(slots=True)
+class Held:
+    """
+    A candidate that had to wait although a credit is free.
+
+    :ivar veto: the look-ahead holds it.
+    :ivar wait: it waits for its own successor.
+    :ivar shortage: no quantum of it fits. Where all three are ``None``, ``no_corun`` holds it and
+        only an event can end that.
+    :ivar recheck_ns: an earlier instant at which its own variant would change, if any.
+    :ivar because: why, where this is held for the first time in this way; made to be said.
+    """
+
+    request: Request
+    choice: Choice | None
+    veto: Veto | None
+    wait: Wait | None = None
+    recheck_ns: int | None = None
+    shortage: Shortage | None = None
+    because: object = ''
+
+
+@dataclass(slots=True)
+class Selection:
+    """What one look at the queues found."""
+
+    start: Request | None = None
+    choice: Choice | None = None
+    held: list[Held] = field(default_factory=list)
