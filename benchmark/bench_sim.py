@@ -22,6 +22,7 @@ import sys
 import time
 from typing import Any
 
+import budgets
 import learning
 import sim_tables
 from sim_tables import Figures
@@ -165,6 +166,9 @@ def main() -> int:
     figures_of_learning, not_learned = learning.show(is_quick)
     (args.output / 'learning.json').write_text(json.dumps(figures_of_learning, indent=2) + '\n')
     wrong += not_learned
+    figures_of_budgets, broken = budgets.show(is_quick)
+    (args.output / 'budgets.json').write_text(json.dumps(figures_of_budgets, indent=2) + '\n')
+    wrong += broken
     for line in wrong:
         print(f'WRONG: {line}')
     print(f'{len(tasks)} simulations in {time.monotonic() - begin:.0f} s; '

@@ -34,11 +34,13 @@ class Supply:
     What one consumer got over a whole run.
 
     :ivar cycles: that were judged; ``covered`` of them were.
+    :ivar violated: cycles after which the miss budget was broken.
     """
 
     cycles: int
     covered: int
     longest_gap_ns: int
+    violated: int = 0
 
 
 def supply_of(contract: Contract, ends: Iterable[tuple[int, int | None]], *, origin_ns: int,
@@ -52,15 +54,17 @@ def supply_of(contract: Contract, ends: Iterable[tuple[int, int | None]], *, ori
     :param counts: tells of a cycle's instant whether it belongs to the figures; all by default.
     """
     monitor = CycleMonitor(contract, origin_ns)
-    cycles = covered = 0
+    cycles = covered = violated = 0
+    is_stepwise = counts is not None or contract.miss_budget is not None
 
     def judge(now_ns: int) -> None:
-        nonlocal cycles, covered
-        while counts is not None and monitor.next_cycle_ns < now_ns:
+        nonlocal cycles, covered, violated
+        while is_stepwise and monitor.next_cycle_ns < now_ns:
             instant_ns = monitor.next_cycle_ns
             good, bad = monitor.judge_before(instant_ns + 1)
-            if counts(instant_ns):
+            if counts is None or counts(instant_ns):
                 cycles, covered = cycles + good + bad, covered + good
+                violated += monitor.window.is_violated
         monitor.judge_before(now_ns)
 
     for at_ns, captured_ns in ends:
@@ -72,9 +76,9 @@ def supply_of(contract: Contract, ends: Iterable[tuple[int, int | None]], *, ori
         else:
             monitor.deliver(captured_ns, at_ns)
     judge(until_ns + 1)
-    if counts is None:
+    if not is_stepwise:
         cycles, covered = monitor.judged, monitor.covered
-    return Supply(cycles, covered, monitor.longest_gap_ns(until_ns))
+    return Supply(cycles, covered, monitor.longest_gap_ns(until_ns), violated)
 
 
 class CycleMonitor:

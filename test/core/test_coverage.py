@@ -231,6 +231,13 @@ def test_only_what_counts_is_in_the_supply_and_everything_up_to_the_end_is_judge
     assert (supply.cycles, supply.covered) == (2, 2)
 
 
+def test_the_supply_counts_the_cycles_after_which_the_budget_was_broken():
+    contract = Contract(deadline_ns=5, max_age_ns=15, consumer_period_ns=10,
+                        miss_budget=MissBudget(1, 4, 1))
+    supply = supply_of(contract, [(28, 25), (56, 55)], origin_ns=0, until_ns=75)
+    assert (supply.cycles, supply.covered, supply.violated) == (7, 4, 4)
+
+
 deliveries = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60)), max_size=12)
 
 
