@@ -23,7 +23,7 @@ from vig_core.request import Reason
 from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.backend.base import OutputTensor
-from vig_governor.held import HeldInputs
+from vig_governor.held import HeldInputs, Sent
 from vig_governor.ports import Clock, Payload, Scheduling, Sending, Sink
 from vig_governor.threads import NamedThread
 from vig_governor.timing import Timings
@@ -94,9 +94,15 @@ class Actor:
                 return
         self._held.heard_late(event)
 
-    def inherit(self, before: 'Actor') -> None:
-        """Hold a slot for each execution that ``before``, stopped, has not seen end."""
+    def inherit(self, before: 'Actor', attribute: Callable[[Sent], Sent] = lambda sent: sent
+                ) -> None:
+        """
+        Hold a slot for each execution that ``before``, stopped, has not seen end.
+
+        :param attribute: says as which model and backend model of this system each counts.
+        """
         for request_id, sent in before._held.leave(self.post):
+            sent = attribute(sent)
             self._held.adopt(request_id, sent)
             self.post(ExecutionInherited(request_id, *sent))
 

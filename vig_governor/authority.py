@@ -1,5 +1,6 @@
 """
-Whether the profiles still speak for what runs: looked at once for each activation.
+Whether the profiles still speak for what runs: looked at for each activation, and again for each
+model that the server was seen to start anew, because its weights may be others.
 
 It takes a thread of its own, because a SHA-256 over the weights takes seconds and a lifecycle
 transition may not. A contradiction reaches the scheduler as an event and widens the margin; it
@@ -28,10 +29,11 @@ _log = logging.getLogger(__name__)
 
 class AuthorityCheck:
     """
-    One look in the background.
+    Looks in the background, until ``close``.
 
     :param ask: what answers about the server.
     :param post: takes the events.
+    :ivar doubts: backend model to what its profile contradicts.
     """
 
     def __init__(self, config: Config, ask: TritonFacts,
@@ -45,6 +47,9 @@ class AuthorityCheck:
             variant.backend_model: variant.profile.manifest
             for block in config.file.models.values() for variant in block.variants
             if variant.profile is not None and variant.profile.manifest is not None}
+        self._pending = set(self._recorded)
+        self._lock = threading.Lock()
+        self._asked = threading.Event()
         self._thread = threading.Thread(target=self._run, name='vig-authority', daemon=True)
 
     def start(self) -> None:
@@ -55,12 +60,29 @@ class AuthorityCheck:
     def close(self) -> None:
         """Post nothing any more; a file that is being read is read to its end."""
         self._must_end.set()
+        self._asked.set()
+
+    def look_again(self, backend_model: str) -> None:
+        """Compare the profile of a model once more, on the thread here; never waits."""
+        if backend_model in self._recorded:
+            with self._lock:
+                self._pending.add(backend_model)
+            self._asked.set()
 
     def _run(self) -> None:
+        while not self._must_end.is_set():
+            self._asked.clear()
+            with self._lock:
+                pending, self._pending = self._pending, set()
+            self._look(sorted(pending))
+            self._asked.wait()
+
+    def _look(self, names: Iterable[str]) -> None:
         try:
             server = self._server_facts()
             device = device_facts(is_local=is_loopback(self._config.backend.endpoint))
-            for name, recorded in self._recorded.items():
+            for name in names:
+                recorded = self._recorded[name]
                 artifact = read_artifact(repository_path(
                     self._config.backend.model_repository, self._config.source), name)
                 if self._must_end.is_set():
@@ -87,12 +109,15 @@ class AuthorityCheck:
         wrong = contradictions(verdicts)
         if wrong:
             detail = '; '.join(map(str, wrong))
+            if self.doubts.get(name) == detail:
+                return  # what is doubted already is not something else for being started anew
             self.doubts = {**self.doubts, name: detail}
             _log.warning('the profile of %s was measured on something else (%s): it is planned '
                          'with %d more points of margin until own runs replace it; measure again '
                          'with vig calibrate', name, detail, DOUBT_POINTS)
             self._post(ProfileDoubted(name, detail))
             return
+        self.doubts = {other: what for other, what in self.doubts.items() if other != name}
         count = sum(one.verdict is Verdict.VERIFIED for one in verdicts)
         _log.info('the profile of %s: %d fields verified, %d unknown', name, count,
                   len(verdicts) - count)

@@ -46,6 +46,7 @@ from vig_governor.logs import RosLogHandler
 from vig_governor.parameters import declare_parameters, parameter, refuse_without_effect
 from vig_governor.process import run
 from vig_governor.publishing import StreamOutputs
+from vig_governor.remnants import Link, Remnants
 from vig_governor.reports import Reports
 from vig_governor.ros_time import RosTime
 from vig_governor.services import BYTES_PER_MB, cancel, explain, record
@@ -77,9 +78,10 @@ class GovernorNode(LifecycleNode):
         self._governed: Governed | None = None
         self._session: Session | None = None
         self._last_actor: Actor | None = None
-        self._last_governed: Governed | None = None
+        self._remnants = Remnants(lambda: self._last_actor)
         self._memory = ContractMemory()
         self._made_for_life = ExitStack()
+        self._made_for_life.callback(self._remnants.close)
         self._made_by_configure = ExitStack()
         self._made_by_activate = ExitStack()
         self._ros_time = RosTime(self.get_clock())
@@ -120,17 +122,17 @@ class GovernorNode(LifecycleNode):
                                     max_regions=config.backend.max_shm_regions,
                                     owners=config.backend.shm_owner_uids,
                                     credentials=load_credentials(config.backend.security))
-            made.callback(backend.close)
+            link = Link(backend)
+            made.callback(self._remnants.retire, link)
             classes = {binding.name: messages.message_class(binding)
                        for binding in config.streams}
             assembly = assemble(config, backend)
-            watch = ServerWatch(backend, assembly.signatures)
-            made.callback(watch.close)
+            watch = link.watch = ServerWatch(backend, assembly.signatures)
             governed = Governed(config, assembly, backend, watch, classes)
             self._resolve_topics(governed)
             for binding in config.streams:
                 self._open_outputs(governed, binding, made)
-            watch.start()
+            self._remnants.watch(link)
             self._governed = governed
             self._made_by_configure = made.pop_all()
         for notice in governed.assembly.notices:
@@ -156,8 +158,9 @@ class GovernorNode(LifecycleNode):
                 record=parameter(self, 'record'),
                 record_max_bytes=parameter(self, 'record_max_mb') * BYTES_PER_MB,
                 metrics=self._reports.metrics, memory=self._memory,
-                before=self._last_actor if self._last_governed is governed else None)
-            self._take_over(session, governed)
+                before=self._last_actor)
+            self._last_actor = session.actor
+            self._remnants.hand_over(session.actor)
             made.callback(session.close)
             made.callback(self._flush)
             made.callback(session.drain)
@@ -246,15 +249,6 @@ class GovernorNode(LifecycleNode):
                 self._autostart_timer.reset()
             return
         self.trigger_activate()
-
-    def _take_over(self, session: Session, governed: Governed) -> None:
-        """Warn of what another configuration left behind: this one cannot know of its end."""
-        before = self._last_actor
-        self._last_actor, self._last_governed = session.actor, governed
-        if before is not None and before.unproven_executions:
-            self.get_logger().warning(
-                f'{before.unproven_executions} inferences of the last activation have not been '
-                'seen to end: the server may still compute them, and the first frames wait')
 
     # ---- topics ----
 

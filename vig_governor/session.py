@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 import itertools
 import logging
 import time
 from typing import Any
 
 from vig_core.events import TimeJumped
+from vig_core.model import System
 from vig_core.scheduler import Scheduler
 from vig_core.snapshot import SystemSnapshot
 from vig_core.units import NS_PER_S
@@ -21,6 +23,7 @@ from vig_governor.contract_memory import ContractMemory
 from vig_governor.diagnostics import StreamDiagnostics
 from vig_governor.dispatcher import Dispatcher
 from vig_governor.encoders import reader_of
+from vig_governor.held import Sent
 from vig_governor.intake import Intake
 from vig_governor.metrics import Metrics
 from vig_governor.ports import Clock, Scheduling, Sink
@@ -60,8 +63,8 @@ class Session:
         earlier session means nothing to this one.
     :param record: path of the trace to write, or empty.
     :param record_max_bytes: what the trace may take on the disk.
-    :param before: the actor of an earlier session with the same server: what it has not seen end
-        holds its slots here too.
+    :param before: the actor of an earlier session, whatever its configuration was: what it has
+        not seen end holds its slots here too.
     :param metrics: where to count for Prometheus, if that is asked for.
     :param memory: windows of miss budgets, which go on here and are given back at the end.
     :raises TraceError: the trace cannot be written.
@@ -99,7 +102,7 @@ class Session:
         for window in self._memory.resume(system):
             self.actor.post(window)
         if before is not None:
-            self.actor.inherit(before)
+            self.actor.inherit(before, partial(attributed, system))
             if self.actor.unproven_executions:
                 _log.warning('%d executions of the last activation have not been seen to end; '
                              'their slots are held until they are',
@@ -115,6 +118,7 @@ class Session:
             for binding in config.streams}
         self.monitors: list[StreamDiagnostics] = []
         self.authority = AuthorityCheck(config, governed.backend, self.actor.post)
+        governed.watch.on_anew = self.authority.look_again
         self.dispatcher.start(self.actor.post)
         self.actor.start()
         self.authority.start()
@@ -202,3 +206,16 @@ class Session:
         self.dispatcher.close()
         if self._trace is not None:
             self._trace.close()
+
+
+def attributed(system: System, sent: Sent) -> Sent:
+    """
+    Say as which of this system's models an execution from before counts: it holds a slot.
+
+    The same model where it is still there, else one that runs the same backend model, else any:
+    that a slot is taken does not depend on the names of a configuration (adr/0024).
+    """
+    runs = [(model.name, variant.backend_model) for model in system.models.values()
+            for variant in model.variants]
+    return next((each for each in runs if each == sent), next(
+        (each for each in runs if each[1] == sent[1]), runs[0] if runs else sent))

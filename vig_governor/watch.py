@@ -10,7 +10,7 @@ When a server comes back, or a model, it is inspected again and warmed up: the f
 a fresh model is slow, and its answer is the proof that the new one executes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 import logging
 import random
@@ -94,12 +94,15 @@ class ServerWatch:
 
     :param backend: the ``TritonBackend``.
     :param signatures: what ``configure`` found, by backend model.
+    :ivar on_anew: called, on the thread here, with each model that was seen to begin anew.
     """
 
     def __init__(self, backend: Any, signatures: Mapping[str, ModelSignature]) -> None:
         self.state = ServerState()
+        self.on_anew: Callable[[str], object] = _nothing
         self._backend = backend
         self._signatures = dict(signatures)
+        self._left: set[str] = set()
         self._holders: list[Holder] = []
         self._lock = threading.Lock()
         self._poked = threading.Event()
@@ -108,6 +111,18 @@ class ServerWatch:
         self._cold: set[str] = set(signatures)
         self._backoff = Backoff()
         self._thread = threading.Thread(target=self._run, name='vig-server-watch', daemon=True)
+
+    def succeed(self, before: 'ServerWatch') -> None:
+        """
+        Go on where another watch of the same server was closed, before this one starts.
+
+        A model that only the other one was configured with is watched until nothing of it is open.
+        """
+        self._backend.succeed(before._backend)
+        for model, signature in before._signatures.items():
+            if model not in self._signatures and self._backend.tally.has_open(model):
+                self._signatures[model] = signature
+                self._left.add(model)
 
     def start(self) -> None:
         """Begin with the warm-up of every model."""
@@ -167,6 +182,7 @@ class ServerWatch:
             self._note_silence(str(error))
             return False
         self._note_answer()
+        self._leave_the_settled()
         is_settled = True
         # First those that somebody waits for: a warm-up may take its time.
         for model in sorted(self._signatures, key=self._backend.tally.has_broken, reverse=True):
@@ -175,6 +191,15 @@ class ServerWatch:
             is_settled = self._look_at(model, identity) and is_settled
         with self._lock:
             return is_settled and not any(each.unproven_executions for each in self._holders)
+
+    def _leave_the_settled(self) -> None:
+        """Watch a model no longer that is not configured any more and has nothing open."""
+        for model in [each for each in self._left if not self._backend.tally.has_open(each)]:
+            self._left.discard(model)
+            self._cold.discard(model)
+            del self._signatures[model]
+            for known in (self.state.away, self.state.changed, self.state.foreign):
+                known.pop(model, None)
 
     def _look_at(self, model: str, identity: str) -> bool:
         if not self._read(model, identity):
@@ -206,6 +231,7 @@ class ServerWatch:
             self.state.foreign.pop(model, None)
             self._cold.add(model)
             _log.warning('model %r at %s was started anew', model, self._backend.endpoint)
+            self.on_anew(model)
         if reading.over:
             self._prove(model, reading.over)
         if reading.foreign > self.state.foreign.get(model, 0):
@@ -282,3 +308,7 @@ def warm_up_inputs(signature: ModelSignature) -> Inputs:
 
 def _specs(specs: tuple[Any, ...]) -> str:
     return ', '.join(f'{spec.name} {spec.datatype} {list(spec.shape)}' for spec in specs)
+
+
+def _nothing(model: str) -> None:
+    """Stand in for a listener."""

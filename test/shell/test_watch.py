@@ -190,3 +190,11 @@ def test_pauses_double_up_to_a_limit_with_some_chance_in_them():
     assert len(set(pauses)) > 40
     backoff.reset()
     assert backoff.take() <= 1.25
+
+
+def test_whoever_asks_is_told_of_each_model_that_begins_anew(server, made):
+    anew = []
+    made.on_anew = anew.append
+    server.restart('another process')
+    made.poke()
+    wait_until(lambda: anew == ['m'])

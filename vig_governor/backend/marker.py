@@ -32,9 +32,17 @@ class Marker:
         self._knows = knows
         self._key_prefix = key_prefix
         self._name = ''
+        self._is_given_away = False
+
+    def take_over(self, before: 'Marker') -> None:
+        """Go on with the page of another marker, which tells nothing apart any more."""
+        before._is_given_away = True
+        self._name, before._name = before._name, ''
 
     def identity(self) -> str:
         """Give a name that stays the same while the server does; the last one in doubt."""
+        if self._is_given_away:
+            return ''
         try:
             if not self._name or not self._knows(self._name):
                 self._name = self._place()

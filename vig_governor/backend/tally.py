@@ -47,6 +47,17 @@ class Tally:
         with self._lock:
             return self._book(backend_model).has_broken
 
+    def has_open(self, backend_model: str) -> bool:
+        """Whether any end is not proven yet, those of running calls included."""
+        with self._lock:
+            return any(True for _ in self._book(backend_model))
+
+    @property
+    def is_anything_open(self) -> bool:
+        """Whether that holds for any model."""
+        with self._lock:
+            return any(True for book in self._books.values() for _ in book)
+
     def is_counting(self, backend_model: str) -> bool:
         """Whether the counter can prove anything yet."""
         with self._lock:

@@ -178,6 +178,16 @@ class TritonBackend(TritonFacts):
         """Unregister what killed processes of ours left; how many regions that were."""
         return forget_the_dead(self.region_names, self._unregister, self._key_prefix)
 
+    def succeed(self, before: 'TritonBackend') -> None:
+        """
+        Go on with the book of another connection to the same server, before anything is sent.
+
+        What ``before`` still hears is booked here too.
+        """
+        self.tally = before.tally
+        if self._marker is not None and before._marker is not None:
+            self._marker.take_over(before._marker)
+
     def object_to(self, backend_model: str, reason: str) -> None:
         """Send nothing to this model until ``reason`` is empty: each request fails with it."""
         self._objections[backend_model] = reason
