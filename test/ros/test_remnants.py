@@ -25,7 +25,8 @@ def contract(endpoint, model, backend_model, runtime_ms):
         endpoint, models=[model_text(model, backend_model, runtime_ms=runtime_ms, policy='fifo',
                                      capacity=4, deadline_ms=20_000, max_age_ms=30_000)],
         streams=[stream_text('front', '/cam', model)])
-    return text.replace('drain_deadline_s: 2', 'drain_deadline_s: 0.2\n  inference_timeout_ms: 20000')
+    return text.replace('drain_deadline_s: 2',
+                        'drain_deadline_s: 0.2\n  inference_timeout_ms: 20000')
 
 
 @pytest.fixture
