@@ -94,17 +94,12 @@ class Actor:
                 return
         self._held.heard_late(event)
 
-    def inherit(self, before: 'Actor', attribute: Callable[[Sent], Sent] = lambda sent: sent
-                ) -> None:
-        """
-        Hold a slot for each execution that ``before``, stopped, has not seen end.
-
-        :param attribute: says as which model and backend model of this system each counts.
-        """
+    def inherit(self, before: 'Actor', attribute: Callable[[Sent], Sent]) -> None:
+        """Hold a slot, named by ``attribute``, for each end that ``before``, stopped, misses."""
         for request_id, sent in before._held.leave(self.post):
-            sent = attribute(sent)
-            self._held.adopt(request_id, sent)
-            self.post(ExecutionInherited(request_id, *sent))
+            counts_as = attribute(sent)
+            self._held.adopt(request_id, counts_as)
+            self.post(ExecutionInherited(request_id, *counts_as))
 
     def prove_over(self, request_ids: tuple[int, ...], detail: str) -> None:
         """Say that these executions are over, from any thread; see ``watch.Holder``."""

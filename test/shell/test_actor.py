@@ -302,7 +302,7 @@ def test_an_actor_inherits_what_the_one_before_it_has_not_seen_end(stage):
     stage.actor.stop()
     heir = Actor(stage.scheduler, clock=MonotonicClock(), sending=stage.neighbour,
                  sink=stage.neighbour)
-    heir.inherit(stage.actor)
+    heir.inherit(stage.actor, lambda sent: sent)
     assert (stage.actor.unproven_executions, heir.unproven_executions) == (0, 1)
     stage.scheduler.reactions[BackendCompleted] = lambda event, now: (ReleaseInput(1),)
     heir.start()

@@ -13,7 +13,7 @@ from vig_core.reconcile import Ending
 from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, InputSlot,
                                        ModelSignature, Outcome, ReferenceRefused)
 from vig_governor.backend.budget import MAX_REGIONS
-from vig_governor.backend.calls import Call, ModelCounts, outputs_of
+from vig_governor.backend.calls import Call, outputs_of
 from vig_governor.backend.channel import make_channel, make_client
 from vig_governor.backend.credentials import Credentials, remedy
 from vig_governor.backend.input_memory import InputMemory, is_loopback
@@ -146,23 +146,6 @@ class TritonBackend(TritonFacts):
             return bool(self._client.is_model_ready(backend_model, client_timeout=timeout_s))
         except (InferenceServerException, ValueError):
             return False
-
-    def statistics(self, backend_model: str, *, timeout_s: float = 1.0) -> ModelCounts:
-        """
-        Read the completion counters of a model, over all its versions.
-
-        :raises BackendUnavailable: the server does not know the model or does not answer.
-        """
-        try:
-            answer = self._client.get_inference_statistics(backend_model,
-                                                           client_timeout=timeout_s)
-        except (InferenceServerException, ValueError) as error:
-            raise BackendUnavailable(f'no statistics of model {backend_model!r} at '
-                                     f'{self.endpoint}: {_text(error)}') from None
-        entries = answer.model_stats
-        return ModelCounts(sum(entry.inference_stats.success.count for entry in entries),
-                           sum(entry.inference_stats.fail.count for entry in entries),
-                           sum(entry.execution_count for entry in entries))
 
     def identity(self, *, timeout_s: float = 1.0) -> str:
         """

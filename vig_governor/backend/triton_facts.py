@@ -7,6 +7,7 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from vig_governor.backend.base import BackendUnavailable
+from vig_governor.backend.calls import ModelCounts
 from vig_governor.backend.verdict import judge
 
 
@@ -37,6 +38,20 @@ class TritonFacts:
                 backend_model, as_json=True, client_timeout=timeout_s))
         config: Mapping[str, Any] = answer['config']
         return config
+
+    def statistics(self, backend_model: str, *, timeout_s: float = 1.0) -> ModelCounts:
+        """
+        Read the completion counters of a model, over all its versions.
+
+        :raises BackendUnavailable: the server does not know the model or does not answer.
+        """
+        answer = self._question(
+            f'statistics of model {backend_model!r}', lambda: (
+                self._client.get_inference_statistics(backend_model, client_timeout=timeout_s)))
+        entries = answer.model_stats
+        return ModelCounts(sum(entry.inference_stats.success.count for entry in entries),
+                           sum(entry.inference_stats.fail.count for entry in entries),
+                           sum(entry.execution_count for entry in entries))
 
     def region_names(self, *, timeout_s: float = 1.0) -> tuple[str, ...]:
         """
