@@ -1,6 +1,4 @@
-"""
-Why a request waits and how it starts: numbers as values, as in ``why``.
-"""
+"""Why a request waits and how it starts: numbers as values, as in ``why``."""
 
 from vig_core.units import text_ms
 from vig_core.values import value

@@ -50,7 +50,7 @@ class ReferenceEncoder:
             self._spec = spec
 
     def reader(self, message_type: str) -> Callable[[bytes], ReferenceInPlace] | None:
-        """References need no message object."""
+        """Read without a message object; see ``Encoder``."""
         return read_reference if message_type == REFERENCE_TYPE else None
 
     def encode(self, message: Any, slot: InputSlot) -> None:
