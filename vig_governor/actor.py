@@ -18,13 +18,13 @@ from vig_core.actions import Action, Dispatch, ReleaseInput, ReportOverload, Ter
 from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
                              DrainExpired, DrainStarted, Event, ExecutionInherited,
-                             ExecutionsProvenOver, RequestArrived, Woke)
+                             ExecutionsProvenOver, QuantumCompleted, RequestArrived, Woke)
 from vig_core.request import Reason
 from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.backend.base import OutputTensor
-from vig_governor.held import HeldInputs, Sent
-from vig_governor.ports import Clock, Payload, Scheduling, Sending, Sink
+from vig_governor.held import ended_by_hand, HeldInputs, Sent
+from vig_governor.ports import ActorStopped, Clock, Payload, Scheduling, Sending, Sink
 from vig_governor.threads import NamedThread
 from vig_governor.timing import Timings
 
@@ -32,11 +32,7 @@ _log = logging.getLogger(__name__)
 _T = TypeVar('_T')
 _PAUSE_AFTER_FAILURE_NS = 100 * NS_PER_MS
 _SHORTEST_SLEEP_NS = NS_PER_MS
-_ANSWERS = (BackendCompleted, BackendFailed, DispatchRefused)
-
-
-class ActorStopped(RuntimeError):
-    """A question was put to an actor whose thread has ended."""
+_ANSWERS = (BackendCompleted, BackendFailed, DispatchRefused, QuantumCompleted)
 
 
 class Actor:
@@ -85,7 +81,7 @@ class Actor:
         Hand over one fact, from any thread, without waiting.
 
         :param payload: a :class:`Payload` with ``RequestArrived``, the output tensors with
-            ``BackendCompleted``. An answer that comes after the end frees its input memory.
+            ``BackendCompleted``, the ``Quantum`` with ``QuantumCompleted``; frees it if late.
         """
         posted_at_ns = self._clock.now_ns()
         with self._lock:
@@ -137,7 +133,9 @@ class Actor:
                      if is_meant(request_id, payload)]
             for request_id in meant:
                 self._step(CancelRequested(request_id, detail), None, self._tick())
-            return sum(request_id not in self._open for request_id in meant)
+            # A job that runs ends at its next boundary.
+            return sum(request_id not in self._open or self._open[request_id].job is not None
+                       for request_id in meant)
         return self.ask(withdraw)
 
     def drain(self, *, deadline_s: float) -> bool:
@@ -256,6 +254,11 @@ class Actor:
             if not held:
                 return
             event = ExecutionsProvenOver(held, event.detail)
+        elif isinstance(event, QuantumCompleted):
+            # Before the next quantum is sent: it takes a slot anew and goes on behind this text.
+            self._held.release(event.request_id)
+            if event.request_id in self._open:
+                self._open[event.request_id].append(payload)
         now_ns = self._tick()
         try:
             actions = self._scheduler.handle(event, now_ns=now_ns)
@@ -281,9 +284,11 @@ class Actor:
                 _log.exception('could not carry out %s', action)
         if isinstance(event, _ANSWERS) and any(isinstance(each, Dispatch) for each in actions):
             self.completion_to_dispatch_ns.add(self._clock.now_ns() - posted_at_ns)
-        # The server works already while the clients are told.
+        # The server works already; now the clients are told.
         for ending in endings:
             self._end(ending, payload or () if ending.request_id == answered else ())
+        if isinstance(event, QuantumCompleted) and event.request_id in self._open:
+            self._sink.on_written(event.request_id, self._open[event.request_id])
 
     def _carry_out(self, action: Action, endings: list[Terminate]) -> None:
         if isinstance(action, Terminate):
@@ -323,10 +328,8 @@ class Actor:
         payload = self._open.get(request_id)
         if payload is None:
             return
-        self._end(Terminate(
-            request_id=request_id, stream=payload.stream, model='', variant_id=None,
-            reason=reason, because=detail, age_ns=0, queue_wait_ns=0,
-            holds_input=self._held.hold_if_sent(request_id)), ())
+        self._end(ended_by_hand(request_id, payload.stream, reason, detail,
+                                self._held.hold_if_sent(request_id)), ())
 
     def _refused(self, event: Event, error: RefusedEvent) -> None:
         if isinstance(event, RequestArrived):
@@ -334,8 +337,7 @@ class Actor:
                        error)
             self._end_by_hand(event.request_id, Reason.CAPACITY, str(error))
         elif not isinstance(event, CancelRequested):
-            # An answer to a request whose end was already proven otherwise, or the proof of one
-            # that the scheduler does not know of.
+            # An answer or a proof for a request whose end is known, or that nobody knows.
             _log.info('%s came too late to matter: %s', event, error)
             self._held.release_if_over(event)
 

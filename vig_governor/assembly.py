@@ -16,6 +16,7 @@ from vig_core.model import Model, System, Variant
 from vig_governor.backend.base import Backend, BackendUnavailable, ModelSignature
 from vig_governor.backend.signature import check_complete, SignatureMismatch
 from vig_governor.config import Config, StreamBinding
+from vig_governor.config.options import GenerativeOptions
 from vig_governor.encoders import make_encoder
 from vig_governor.encoders.base import EncodeError, Encoder
 from vig_governor.encoders.reference import REFERENCE_TYPE
@@ -24,6 +25,7 @@ CONFIGURE_TIMEOUT_S = 4.0
 """Lifecycle managers give a transition five seconds."""
 
 _CONNECT_TIMEOUT_S = 2.5
+_COUNTS = ('INT32', 'INT64', 'UINT32', 'UINT64')
 
 
 class Mismatch(VigError):
@@ -65,7 +67,9 @@ def assemble(config: Config, backend: Backend) -> Assembly:
     for model in config.system.models.values():
         for variant in model.usable_variants:
             if variant.backend_model not in signatures:
-                signatures[variant.backend_model] = _inspect(backend, model, variant, end_s)
+                signatures[variant.backend_model] = _inspect(
+                    backend, model, variant, end_s,
+                    may_stream=config.file.models[model.name].decoupled)
     if config.backend.is_strict:
         _refuse_others(config, backend, signatures, end_s)
     system = _with_signatures(config, signatures)
@@ -76,18 +80,22 @@ def assemble(config: Config, backend: Backend) -> Assembly:
         if reason is not None:
             notices.append(f'models.{model.name}: variants are not selected automatically, only '
                            f'the first usable one runs: {reason}')
+    for name, options in config.generative.items():
+        for variant in system.models[name].runnable_variants:
+            _check_generative(name, options, signatures[variant.backend_model])
     encoders = {binding.name: _encoder(binding, system.models[binding.model], signatures)
-                for binding in config.streams}
-    for binding in config.streams:
+                for binding in config.streams if not binding.is_generative}
+    for binding in (*config.streams, *config.job_streams):
         backend.open_stream(binding.name, slots=binding.shm_slots,
                             transport=_transport(binding))
     return Assembly(system, server, MappingProxyType(encoders), tuple(dict.fromkeys(notices)),
                     MappingProxyType(signatures))
 
 
-def _inspect(backend: Backend, model: Model, variant: Variant, end_s: float) -> ModelSignature:
+def _inspect(backend: Backend, model: Model, variant: Variant, end_s: float, *,
+             may_stream: bool) -> ModelSignature:
     try:
-        return backend.inspect(variant.backend_model,
+        return backend.inspect(variant.backend_model, may_stream=may_stream,
                                timeout_s=max(0.1, end_s - time.monotonic()))
     except BackendUnavailable as error:
         raise BackendUnavailable(
@@ -115,7 +123,8 @@ def _with_signatures(config: Config, signatures: Mapping[str, ModelSignature]) -
             if variant.backend_model in signatures else variant
             for variant in model.variants))
         for name, model in config.system.models.items()}
-    streams = {binding.name: binding.model for binding in config.streams}
+    streams = {binding.name: binding.model
+               for binding in (*config.streams, *config.job_streams)}
     return replace(config.system, models=MappingProxyType(models),
                    streams=MappingProxyType(streams))
 
@@ -127,6 +136,35 @@ def _check_owners(config: Config) -> None:
             f'{config.source}: backend.security.shm_owner_uids: names user {others[0]}, but only '
             f'root may refer to the memory of other users, and the node runs as user '
             f'{os.geteuid()}; run the producers as the same user, or the node as root')
+
+
+def _check_generative(model: str, options: GenerativeOptions, signature: ModelSignature) -> None:
+    """Refuse a block cooperative whose tensors the model does not have, or has otherwise."""
+    at = f'models.{model}.cooperative'
+    inputs = {spec.name: spec for spec in signature.inputs}
+    outputs = {spec.name: spec for spec in signature.outputs}
+    for key, name, specs, types in (
+            ('prompt_tensor', options.prompt_tensor, inputs, ('BYTES',)),
+            ('max_tokens_tensor', options.max_tokens_tensor, inputs, _COUNTS),
+            ('text_tensor', options.text_tensor, outputs, ('BYTES',)),
+            ('tokens_tensor', options.tokens_tensor, outputs, _COUNTS),
+            ('end_tensor', options.end_tensor, outputs, ('BOOL', *_COUNTS))):
+        if name is None:
+            continue
+        where = f'{at}.{key}: model {signature.backend_model!r}'
+        if name not in specs:
+            kind = 'input' if specs is inputs else 'output'
+            raise Mismatch(f'{where} has no {kind} {name!r}; its {kind}s are {", ".join(specs)}')
+        if specs[name].datatype not in types:
+            raise Mismatch(f'{where} has {name} as {specs[name].datatype}; '
+                           f'{" or ".join(types)} is needed')
+        if any(size > 1 for size in specs[name].shape):
+            raise Mismatch(f'{where} has {name} with shape {list(specs[name].shape)}; one element '
+                           'is needed')
+    try:
+        check_complete(signature, [options.prompt_tensor, options.max_tokens_tensor])
+    except SignatureMismatch as error:
+        raise Mismatch(f'{at}: {error}') from None
 
 
 def _transport(binding: StreamBinding) -> str:

@@ -11,14 +11,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 import logging
 import time
+from types import MappingProxyType
 
 from vig_core.actions import Dispatch
-from vig_core.events import BackendCompleted, BackendFailed, DispatchRefused
+from vig_core.events import BackendCompleted, BackendFailed, DispatchRefused, QuantumCompleted
 from vig_core.request import Reason
 
-from vig_governor.backend.base import Answered, Backend, NoFreeSlot, Outcome
+from vig_governor.backend.base import Answered, Backend, ModelSignature, NoFreeSlot, Outcome
 from vig_governor.backend.senders import Senders
 from vig_governor.encoders.base import EncodeError, Encoder
+from vig_governor.generation import UnusableAnswer
 from vig_governor.ports import Payload
 from vig_governor.timing import Timings
 
@@ -34,12 +36,15 @@ class Dispatcher:
     """
     A thread for each request in flight.
 
-    :param encoders: one for each stream.
+    :param encoders: one for each stream whose messages are no prompts.
+    :param signatures: of the backend models.
     """
 
-    def __init__(self, backend: Backend, encoders: Mapping[str, Encoder]) -> None:
+    def __init__(self, backend: Backend, encoders: Mapping[str, Encoder],
+                 signatures: Mapping[str, ModelSignature] = MappingProxyType({})) -> None:
         self._backend = backend
         self._encoders = encoders
+        self._signatures = signatures
         self._post: Post | None = None
         self._senders = Senders('vig-dispatch')
         self.encode_ns = Timings()
@@ -75,7 +80,10 @@ class Dispatcher:
         started_ns = time.perf_counter_ns()
         try:
             slot = self._backend.acquire(payload.stream, request_id)
-            self._encoders[payload.stream].encode(payload.message, slot)
+            if payload.job is not None:
+                payload.job.fill(slot, action.tokens, self._signatures[action.backend_model])
+            else:
+                self._encoders[payload.stream].encode(payload.message, slot)
         except NoFreeSlot as error:
             self._post(DispatchRefused(request_id, Reason.CAPACITY, str(error)))
             return
@@ -92,7 +100,7 @@ class Dispatcher:
         self.encode_ns.add(time.perf_counter_ns() - started_ns)
         try:
             self._backend.infer(request_id, action.backend_model, slot,
-                                lambda outcome: self._ended(request_id, outcome))
+                                lambda outcome: self._ended(action, payload, outcome))
         except Exception as error:
             # Whether it was sent is unknown, so its end is not proven.
             _log.exception('request %d of stream %s could not be sent', request_id,
@@ -101,9 +109,18 @@ class Dispatcher:
                 request_id, f'could not be sent: {type(error).__name__}: {error}',
                 is_over=False))
 
-    def _ended(self, request_id: int, outcome: Outcome) -> None:
+    def _ended(self, action: Dispatch, payload: Payload, outcome: Outcome) -> None:
         assert self._post is not None
-        if isinstance(outcome, Answered):
-            self._post(BackendCompleted(request_id), outcome.outputs)
+        if not isinstance(outcome, Answered):
+            self._post(BackendFailed(action.request_id, outcome.detail, outcome.is_over))
+        elif payload.job is None:
+            self._post(BackendCompleted(action.request_id), outcome.outputs)
         else:
-            self._post(BackendFailed(request_id, outcome.detail, outcome.is_over))
+            try:
+                quantum = payload.job.read(outcome.outputs, action.tokens)
+            except UnusableAnswer as error:
+                self._post(BackendFailed(action.request_id,
+                                         f'model {action.backend_model!r}: {error}'))
+                return
+            self._post(QuantumCompleted(action.request_id, quantum.tokens, quantum.is_end),
+                       quantum)

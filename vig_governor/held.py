@@ -3,14 +3,24 @@
 from collections.abc import Callable
 import threading
 
+from vig_core.actions import Terminate
 from vig_core.events import (BackendCompleted, BackendFailed, DispatchRefused, Event,
-                             ExecutionsProvenOver)
+                             ExecutionsProvenOver, QuantumCompleted)
+from vig_core.request import Reason
 
 from vig_governor.ports import Sending
 
 Sent = tuple[str, str]
 """The model of a request and the backend model that it was sent to."""
 UNKNOWN: Sent = ('', '')
+
+
+def ended_by_hand(request_id: int, stream: str, reason: Reason, detail: str,
+                  holds_input: bool) -> Terminate:
+    """Say how a request ended that the scheduler does not know, or no more."""
+    return Terminate(request_id=request_id, stream=stream, model='', variant_id=None,
+                     reason=reason, because=detail, age_ns=0, queue_wait_ns=0,
+                     holds_input=holds_input)
 
 
 class HeldInputs:
@@ -85,6 +95,6 @@ class HeldInputs:
         if isinstance(event, ExecutionsProvenOver):
             for request_id in self.unproven(event.request_ids):
                 self.release(request_id)
-        elif (isinstance(event, BackendCompleted | DispatchRefused)
+        elif (isinstance(event, BackendCompleted | QuantumCompleted | DispatchRefused)
                 or isinstance(event, BackendFailed) and event.is_over):
             self.release(event.request_id)

@@ -15,8 +15,10 @@ from vig_core.events import RequestArrived, Stamp
 from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.clock import judge_stamp, stamp_to_ns
+from vig_governor.config.options import GenerativeOptions
 from vig_governor.config.streams import StreamBinding
-from vig_governor.messages import payload_bytes
+from vig_governor.generation import Generation
+from vig_governor.messages import payload_bytes, Stamped
 from vig_governor.ports import Clock, Payload
 
 _log = logging.getLogger(__name__)
@@ -83,12 +85,15 @@ class Intake:
     :param post: takes the event and its payload.
     :param read: makes of a serialised message what the encoder reads; ``None``: messages come as
         objects.
+    :param generative: of the model, where the messages are prompts.
     """
 
     def __init__(self, binding: StreamBinding, *, clock: Clock, ros_now_ns: Callable[[], int],
                  numbers: Iterator[int], post: Callable[[RequestArrived, Payload], None],
-                 read: Callable[[bytes], Any] | None = None) -> None:
+                 read: Callable[[bytes], Any] | None = None,
+                 generative: GenerativeOptions | None = None) -> None:
         self.binding = binding
+        self._generative = generative
         self._clock = clock
         self._ros_now_ns = ros_now_ns
         self._numbers = numbers
@@ -132,12 +137,31 @@ class Intake:
         if kind is Stamp.INVALID and stamp_ns == 0:
             detail = getattr(message, 'fault', '') or detail
         self._count(arrived_at_ns, kind, detail)
+        if self._generative is not None:
+            self.submit(Generation(self._generative, message.data), generation_ns)
+            return
         self._post(RequestArrived(
             request_id=next(self._numbers), model=binding.model, stream=binding.name,
             key=binding.key, generation_ns=generation_ns, payload_bytes=payload_bytes(message),
             stamp=kind, stamp_detail=detail),
             Payload(binding.name, message, detail if kind is Stamp.CLAMPED else '',
                     arrived_at_ns))
+
+    def submit(self, job: Generation, generation_ns: int) -> int:
+        """
+        Hand over one generative job; its texts and its status carry the stamp of its capture.
+
+        :returns: its number.
+        """
+        binding, request_id = self.binding, next(self._numbers)
+        age_ns = self._clock.now_ns() - generation_ns
+        message = Stamped(max(0, self._ros_now_ns() - age_ns))
+        self._post(RequestArrived(
+            request_id=request_id, model=binding.model, stream=binding.name, key=binding.key,
+            generation_ns=generation_ns, payload_bytes=job.prompt_bytes,
+            prompt_tokens=job.prompt_tokens, max_tokens=job.max_tokens),
+            Payload(binding.name, message, received_at_ns=self._clock.now_ns(), job=job))
+        return request_id
 
     def _count(self, arrived_at_ns: int, kind: Stamp, detail: str) -> None:
         self.received += 1

@@ -14,9 +14,9 @@ from builtin_interfaces.msg import Duration
 
 from std_msgs.msg import Header
 
-from vig.msg import GovernorStatus, RequestStatus, StreamStatus
+from vig.msg import GeneratedText, GovernorStatus, RequestStatus, StreamStatus
 
-from vig_core.actions import OverloadState
+from vig_core.actions import OverloadState, Terminate
 from vig_core.errors import VigError
 from vig_core.request import Reason
 from vig_core.snapshot import StreamSnapshot, SystemSnapshot
@@ -24,6 +24,7 @@ from vig_core.units import NS_PER_S
 
 from vig_governor.config.streams import StreamBinding
 from vig_governor.encoders.in_place import Header as HeaderInPlace
+from vig_governor.ports import Payload
 
 REASONS = MappingProxyType(
     {reason: getattr(RequestStatus, reason.name) for reason in Reason})
@@ -67,6 +68,18 @@ def message_class(binding: StreamBinding) -> type[Any]:
     return found
 
 
+class Stamped:
+    """
+    Stands in for a message that has no header.
+
+    :param stamp_ns: ROS time, not negative.
+    """
+
+    def __init__(self, stamp_ns: int) -> None:
+        self.header = Header()
+        self.header.stamp.sec, self.header.stamp.nanosec = divmod(stamp_ns, NS_PER_S)
+
+
 def duration(duration_ns: int) -> Duration:
     """Convert nanoseconds."""
     whole, rest = divmod(duration_ns, NS_PER_S)
@@ -86,6 +99,26 @@ def payload_bytes(message: Any) -> int:
         return len(data) * getattr(data, 'itemsize', 1)
     except TypeError:
         return 0
+
+
+def generated_text(binding: StreamBinding, payload: Payload, request_id: int,
+                   end: Terminate | None = None) -> GeneratedText:
+    """
+    Make the next piece of a job's text.
+
+    :param end: how the job ended, where its text is whole.
+    """
+    job = payload.job
+    assert job is not None
+    message = GeneratedText(
+        header=header_of(payload.message), stream=binding.name, model=binding.model,
+        variant=job.variant_id, request_id=request_id,
+        text=job.take_text(is_last=end is not None), tokens=job.tokens, quanta=job.quanta)
+    if end is not None:
+        message.finished = True
+        message.finish_reason = (GeneratedText.FINISH_END_OF_SEQUENCE if end.is_end_of_sequence
+                                 else GeneratedText.FINISH_LENGTH)
+    return message
 
 
 def governor_status(snapshot: SystemSnapshot | None, bindings: Sequence[StreamBinding], *,
@@ -137,6 +170,8 @@ def stream_status(stream: StreamSnapshot, dispatched: int) -> StreamStatus:
         weakly_hard_misses_left=stream.weakly_hard_left or 0,
         weakly_hard_violated=stream.weakly_hard_violated,
         weakly_hard_window=stream.weakly_hard_window, contract_version=stream.contract_version,
+        tokens=stream.tokens, quanta=stream.quanta, prefill_time=duration(stream.prefill_ns),
+        decode_time=duration(stream.decode_ns), fixed_time=duration(stream.fixed_ns),
         background_progress=stream.background_progress,
         background_progress_required_percent=stream.background_required_percent,
         starved=stream.starved)

@@ -184,10 +184,21 @@ class _WatchedSink:
         self._sink.on_terminated(action, payload, outputs)
         self._metrics.note_end(action)
 
+    def on_written(self, request_id: int, payload: Payload) -> None:
+        self._sink.on_written(request_id, payload)
+
     def on_decided(self, action: Dispatch | Defer | ReportOverload,
                    payload: Payload | None) -> None:
         self._sink.on_decided(action, payload)
         self._metrics.note_decision(action, payload)
+
+
+_GENERATIVE: tuple[tuple[str, str, Callable[[StreamSnapshot], float | None]], ...] = (
+    ('prefill', 'reading prompts and what was written before',
+     lambda one: one.prefill_ns / NS_PER_S if one.quanta else None),
+    ('decode', 'writing', lambda one: one.decode_ns / NS_PER_S if one.quanta else None),
+    ('fixed', 'the fixed cost of each request',
+     lambda one: one.fixed_ns / NS_PER_S if one.quanta else None))
 
 
 def _of_streams(streams: Iterable[StreamSnapshot]) -> Iterator[Metric]:
@@ -203,6 +214,8 @@ def _of_streams(streams: Iterable[StreamSnapshot]) -> Iterator[Metric]:
          lambda one: one.deadline_misses),
         (counter('vig_deferred_for_protected', 'Held back for the arrival of a higher class'),
          lambda one: one.deferred),
+        *((counter(f'vig_generative_{name}_seconds', f'Time of quanta spent on {what}'), read)
+          for name, what, read in _GENERATIVE),
         (counter('vig_uncovered_cycles', 'Consumer cycles without a fresh result'),
          lambda one: one.judged_cycles - one.covered_cycles),
         (gauge('vig_fresh_coverage_ratio', 'Share of consumer cycles with a fresh result'),

@@ -6,7 +6,7 @@ The lifecycle node: transitions and wiring. It decides nothing about requests.
 only then lets the publishers go inactive. Each undoes what it made when it fails.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 import itertools
@@ -18,20 +18,16 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, JumpThreshold
 from rclpy.clock_type import ClockType
 from rclpy.duration import Duration
-from rclpy.event_handler import SubscriptionEventCallbacks
-from rclpy.exceptions import InvalidTopicNameException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.qos import qos_policy_name_from_kind
 
 from std_srvs.srv import SetBool
 
-from vig.msg import GovernorStatus, InferenceResult, RequestStatus
-from vig.srv import CancelRequests, Explain
+from vig.msg import GovernorStatus
+from vig.srv import CancelRequests, Explain, Generate
 
-from vig_core.errors import VigError
 from vig_core.units import NS_PER_S
 
-from vig_governor import messages, qos
+from vig_governor import messages, qos, topics
 from vig_governor.actor import Actor
 from vig_governor.assembly import assemble
 from vig_governor.backend.base import BackendUnavailable
@@ -40,17 +36,16 @@ from vig_governor.backend.triton import TritonBackend
 from vig_governor.clock import SteadyClock
 from vig_governor.config import load_config, StreamBinding
 from vig_governor.contract_memory import ContractMemory
-from vig_governor.diagnostics import StreamDiagnostics
-from vig_governor.encoders.reference import REFERENCE_TYPE
+from vig_governor.generate import generate
 from vig_governor.logs import RosLogHandler
 from vig_governor.parameters import declare_parameters, parameter, refuse_without_effect
 from vig_governor.process import run
-from vig_governor.publishing import StreamOutputs
 from vig_governor.remnants import Link, Remnants
 from vig_governor.reports import Reports
 from vig_governor.ros_time import RosTime
 from vig_governor.services import BYTES_PER_MB, cancel, explain, record
 from vig_governor.session import Governed, Session
+from vig_governor.topics import CannotStart
 from vig_governor.transitions import transition
 from vig_governor.watch import ServerWatch
 
@@ -58,10 +53,6 @@ AUTOSTART_RETRY_S = 2.0
 FLUSH_NS = NS_PER_S
 WARM_UP_WAIT_S = 3.0
 """Lifecycle managers give a transition five seconds."""
-
-
-class CannotStart(VigError):
-    """The node's own parameters or topics are not usable; says which and what would be."""
 
 
 class GovernorNode(LifecycleNode):
@@ -94,6 +85,7 @@ class GovernorNode(LifecycleNode):
             self.create_publisher(DiagnosticArray, '/diagnostics', 10))
         self._made_for_life.callback(self._reports.close)
         self.create_service(CancelRequests, '~/cancel', partial(cancel, self))
+        self.create_service(Generate, '~/generate', partial(generate, self))
         self.create_service(Explain, '~/explain', partial(explain, self))
         self.create_service(SetBool, '~/record', partial(record, self))
         self._steady_ros = Clock(clock_type=ClockType.STEADY_TIME)
@@ -129,9 +121,10 @@ class GovernorNode(LifecycleNode):
             assembly = assemble(config, backend)
             watch = link.watch = ServerWatch(backend, assembly.signatures)
             governed = Governed(config, assembly, backend, watch, classes)
-            self._resolve_topics(governed)
+            topics.resolve(self, governed)
             for binding in config.streams:
-                self._open_outputs(governed, binding, made)
+                topics.open_outputs(self, governed, binding, made)
+            topics.open_job_outputs(self, governed, made)
             self._remnants.watch(link)
             self._governed = governed
             self._made_by_configure = made.pop_all()
@@ -165,7 +158,7 @@ class GovernorNode(LifecycleNode):
             made.callback(self._flush)
             made.callback(session.drain)
             for binding in governed.config.streams:
-                self._open_input(governed, session, binding, made)
+                topics.open_input(self, governed, session, binding, made)
             handle = self.get_clock().create_jump_callback(
                 JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1)),
                 post_callback=lambda jump: session.jump(jump.delta.nanoseconds))
@@ -227,8 +220,14 @@ class GovernorNode(LifecycleNode):
 
     @property
     def streams(self) -> Sequence[StreamBinding]:
-        """The configured streams; empty before ``configure``."""
-        return self._governed.config.streams if self._governed is not None else ()
+        """The configured streams and those of ``~/generate``; empty before ``configure``."""
+        config = self._governed.config if self._governed is not None else None
+        return (*config.streams, *config.job_streams) if config is not None else ()
+
+    @property
+    def steady(self) -> SteadyClock:
+        """The scheduling clock."""
+        return self._steady
 
     @property
     def state_label(self) -> str:
@@ -249,80 +248,6 @@ class GovernorNode(LifecycleNode):
                 self._autostart_timer.reset()
             return
         self.trigger_activate()
-
-    # ---- topics ----
-
-    def _resolve_topics(self, governed: Governed) -> None:
-        """
-        Resolve every input topic and where its outputs go: below it, unless the file says.
-
-        So remapping an input moves its outputs, and an output can still be remapped by itself.
-        Two streams must not share their outputs.
-        """
-        taken: dict[str, str] = {}
-        for binding in governed.config.streams:
-            topic = self._checked(binding, binding.topic, self.resolve_topic_name)
-            output = (self._checked(binding, binding.output, self.resolve_topic_name)
-                      if binding.output else f'{topic}/vig')
-            if output in taken:
-                raise CannotStart(
-                    f'streams {taken[output]!r} and {binding.name!r} would both publish on '
-                    f'{output}/result: give one of them an output of its own '
-                    f'(streams.{binding.name}.output) or remap its topic')
-            taken[output] = binding.name
-            governed.topics[binding.name] = topic
-            governed.output_topics[binding.name] = output
-
-    def _open_outputs(self, governed: Governed, binding: StreamBinding, made: ExitStack) -> None:
-        output = governed.output_topics[binding.name]
-        publishers = []
-        for kind, suffix, profile in ((InferenceResult, 'result', qos.result_qos()),
-                                      (RequestStatus, 'status', qos.status_qos())):
-            publisher = self._checked(binding, f'{output}/{suffix}', partial(
-                self.create_lifecycle_publisher, kind), profile,
-                qos_overriding_options=qos.overridable())
-            made.callback(self.destroy_lifecycle_publisher, publisher)
-            publishers.append(publisher)
-        governed.outputs[binding.name] = StreamOutputs(binding, *publishers)
-
-    def _open_input(self, governed: Governed, session: Session, binding: StreamBinding,
-                    made: ExitStack) -> None:
-        intake = session.intakes[binding.name]
-        topic = governed.topics[binding.name]
-        model = governed.assembly.system.models[binding.model]
-        depth = 1 if model.policy.is_latest else model.capacity
-        if binding.message_type == REFERENCE_TYPE:
-            # A reference that the middleware drops has no status, and its producer waits for one.
-            depth = max(depth, qos.REFERENCE_DEPTH)
-        profile = qos.input_qos(depth)
-
-        def note_incompatible_qos(event: Any) -> None:
-            policy = qos_policy_name_from_kind(event.last_policy_kind)
-            intake.mismatch = (
-                f'a publisher on {topic} offers an incompatible {policy}, so nothing is received '
-                f'from it; this subscription asks for {qos.describe(profile)}, see the '
-                f'parameters qos_overrides.{topic}.subscription.*')
-            self.get_logger().error(f'stream {binding.name}: {intake.mismatch}')
-
-        subscription = self._checked(
-            binding, binding.topic, partial(self.create_subscription,
-                                            governed.classes[binding.name]), intake, profile,
-            event_callbacks=SubscriptionEventCallbacks(incompatible_qos=note_incompatible_qos),
-            qos_overriding_options=qos.overridable(), raw=intake.reads_bytes)
-        made.callback(self.destroy_subscription, subscription)
-        session.monitors.append(StreamDiagnostics(
-            intake, model, topic,
-            lambda: session.publishing.faults.get(binding.name, '')))
-
-    def _checked(self, binding: StreamBinding, topic: str, create: Callable[..., Any],
-                 *args: Any, **kwargs: Any) -> Any:
-        try:
-            return create(topic, *args, **kwargs)
-        except InvalidTopicNameException as error:
-            raise CannotStart(f'streams.{binding.name}.topic: {topic!r} is no topic name: '
-                              f'{" ".join(str(error).split())}') from None
-        except qos.OVERRIDE_FAULTS as error:
-            raise qos.refused_override(self.resolve_topic_name(topic), error) from None
 
     def _flush(self) -> None:
         """Let reliable readers take the last statuses before the publishers go inactive."""

@@ -7,6 +7,7 @@ from vig_core.actions import Action, Defer, Dispatch, ReportOverload, Terminate
 from vig_core.events import Event
 
 from vig_governor.backend.base import OutputTensor
+from vig_governor.generation import Generation, Quantum
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +19,23 @@ class Payload:
     :ivar message: the message by reference; dropped when the request ends.
     :ivar remark: what is odd about its stamp, said in the status if it does not complete.
     :ivar received_at_ns: when its message was received, on the scheduling clock.
+    :ivar job: of a generative model: the text as it grows.
     """
 
     stream: str
     message: Any
     remark: str = ''
     received_at_ns: int = 0
+    job: Generation | None = None
+
+    def append(self, quantum: Quantum) -> None:
+        """Take what the job's last quantum wrote."""
+        if self.job is not None:
+            self.job.append(quantum)
+
+
+class ActorStopped(RuntimeError):
+    """A question was put to an actor whose thread has ended."""
 
 
 class Scheduling(Protocol):
@@ -66,6 +78,9 @@ class Sink(Protocol):
     def on_terminated(self, action: Terminate, payload: Payload,
                       outputs: tuple[OutputTensor, ...]) -> None:
         """Tell the client how its request ended; ``outputs`` are there after an answer."""
+
+    def on_written(self, request_id: int, payload: Payload) -> None:
+        """Tell the client what its job has written so far; it goes on."""
 
     def on_decided(self, action: Dispatch | Defer | ReportOverload,
                    payload: Payload | None) -> None:

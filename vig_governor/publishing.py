@@ -10,7 +10,7 @@ from vig_core.actions import Defer, Dispatch, ReportOverload, Terminate
 from vig_core.model import System
 from vig_core.request import Reason
 
-from vig_governor import serialized
+from vig_governor import messages, serialized
 from vig_governor.backend.base import OutputTensor
 from vig_governor.config.streams import StreamBinding
 from vig_governor.decisions import DecisionLog, sentence
@@ -23,7 +23,11 @@ _FAULTS = (Reason.BACKEND_FAILED, Reason.BACKEND_TIMEOUT)
 
 @dataclass(frozen=True, slots=True)
 class StreamOutputs:
-    """Where one stream's results and statuses go; both have ``publish``."""
+    """
+    Where one stream's results and statuses go; both have ``publish``.
+
+    :ivar result: of a generative stream, takes its text.
+    """
 
     binding: StreamBinding
     result: Any
@@ -64,12 +68,21 @@ class Publishing:
         is_delivered = (action.reason is Reason.COMPLETED
                         or action.reason is Reason.OBSOLETE and stream.binding.deliver_obsolete)
         try:
-            if is_delivered:
+            if payload.job is not None:
+                if is_delivered:
+                    stream.result.publish(messages.generated_text(
+                        stream.binding, payload, action.request_id, action))
+            elif is_delivered:
                 quality = self._qualities.get((action.model, action.variant_id or ''), 0.0)
                 stream.result.publish(serialized.result(
                     action, stream.binding, payload.message, quality, outputs))
         finally:
             stream.status.publish(serialized.status(action, stream.binding, payload.message))
+
+    def on_written(self, request_id: int, payload: Payload) -> None:
+        """Publish what a job has written since the last time, as a part."""
+        stream = self._outputs[payload.stream]
+        stream.result.publish(messages.generated_text(stream.binding, payload, request_id))
 
     def on_decided(self, action: Dispatch | Defer | ReportOverload,
                    payload: Payload | None) -> None:
@@ -83,6 +96,8 @@ class Publishing:
         if payload is not None:
             self.decisions.add(payload.stream, action, _stamp_of(payload))
             self.dispatched[payload.stream] += isinstance(action, Dispatch)
+            if isinstance(action, Dispatch) and payload.job is not None:
+                payload.job.variant_id = action.variant_id
         self._debug(action)
 
     def _debug(self, action: Dispatch | Defer | Terminate) -> None:

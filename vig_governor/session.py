@@ -84,7 +84,8 @@ class Session:
         self._slots = system.slots
         self.publishing = Publishing(system, governed.outputs, on_overload=on_overload,
                                      logs_decisions=logs_decisions)
-        self.dispatcher = Dispatcher(governed.backend, assembly.encoders)
+        self.dispatcher = Dispatcher(governed.backend, assembly.encoders,
+                                     assembly.signatures)
         self._governed = governed
         self._scheduler = RecordingScheduler(Scheduler(system, origin_ns=self.began_at_ns))
         self._trace: TraceWriter | None = None
@@ -113,9 +114,10 @@ class Session:
         self.intakes = {
             binding.name: Intake(binding, clock=clock, ros_now_ns=ros_now_ns, numbers=numbers,
                                  post=self.actor.post,
-                                 read=reader_of(assembly.encoders[binding.name],
-                                                binding.message_type))
-            for binding in config.streams}
+                                 read=None if binding.is_generative else reader_of(
+                                     assembly.encoders[binding.name], binding.message_type),
+                                 generative=config.generative.get(binding.model))
+            for binding in (*config.streams, *config.job_streams)}
         self.monitors: list[StreamDiagnostics] = []
         self.authority = AuthorityCheck(config, governed.backend, self.actor.post)
         governed.watch.on_anew = self.authority.look_again

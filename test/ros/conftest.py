@@ -27,7 +27,11 @@ def triton(tmp_path_factory):
         'echo': ('echo', {}), 'failing': ('failing', {}), 'pair': ('pair', {}),
         'sized': ('sized', {}),
         'quick': ('sleeper', {'delay_ms': '20'}), 'slow': ('sleeper', {'delay_ms': '300'}),
+        'counter': ('counter', {}), 'streaming': ('counter', {}),
+        'slow_counter': ('counter', {'delay_ms': '60'}),
     })
+    with open(folder / 'streaming' / 'config.pbtxt', 'a') as config:
+        config.write('model_transaction_policy { decoupled: true }\n')
     with TritonServer(folder) as server:
         yield server
 

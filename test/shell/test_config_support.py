@@ -41,11 +41,8 @@ def test_a_published_key_at_its_default_is_accepted(tmp_path, block, given):
 
 
 @pytest.mark.parametrize('old, given, key, value', [
-    ('    class: protected\n', '    decoupled: true\n', 'models.detector.decoupled', 'true'),
     ('    class: protected\n', '    backend_endpoint: "127.0.0.1:9701"\n',
      'models.detector.backend_endpoint', '"127.0.0.1:9701"'),
-    ('    class: protected\n', '    cooperative: {tokens_per_second: 9, base_cost_us: 1, '
-     'max_total_tokens: 9}\n', 'models.detector.cooperative', ''),
     ('  slots: 1\n', '  protect_supply: true\n', 'backend.protect_supply', 'true'),
 ])
 def test_what_the_node_cannot_do_yet_is_refused_for_the_node_only(tmp_path, old, given, key,
@@ -54,6 +51,15 @@ def test_what_the_node_cannot_do_yet_is_refused_for_the_node_only(tmp_path, old,
     one_notice(tmp_path, text, key, 'not supported by the node yet', line=line)
     assert_refused(tmp_path, text, line=line, key=key, value=value,
                    says=['not supported by the node yet'], require_profiles=True)
+
+
+def test_a_model_that_streams_its_answers_must_be_a_generative_one(tmp_path):
+    text = changed('    class: protected\n', '    class: protected\n    decoupled: true\n')
+    line = line_of(SIMPLE, 'class: protected') + 1
+    one_notice(tmp_path, text, 'models.detector.decoupled', 'add the block cooperative', line=line)
+    assert_refused(tmp_path, text, line=line, key='models.detector.decoupled', value='true',
+                   says=['only generative models', 'add the block cooperative'],
+                   require_profiles=True)
 
 
 def test_a_quantum_larger_than_the_answer_is_refused(tmp_path):

@@ -8,6 +8,7 @@ Every block is validated by itself, so that one mistake hides no other: the mess
 from collections.abc import Mapping
 import hashlib
 import os
+from types import MappingProxyType
 from typing import Any
 
 from vig_core.model import Model
@@ -18,6 +19,7 @@ from vig_governor.config.problems import ConfigError, Findings, Path
 from vig_governor.config.resolve import (
     check_endpoint, resolve_backend, resolve_model, resolve_system,
 )
+from vig_governor.config.resolve_generative import job_streams, resolve_generative
 from vig_governor.config.resolve_streams import resolve_streams
 from vig_governor.config.schema import Backend, StreamBlock, VigFile
 from vig_governor.config.schema_model import ModelBlock
@@ -45,7 +47,8 @@ def load_config(path: str | os.PathLike[str], *, require_profiles: bool = False)
             check_endpoint(block.backend_endpoint, ('models', name, 'backend_endpoint'), findings)
     declared = top.get('models')
     names = list(declared) if isinstance(declared, Mapping) else []
-    bindings = resolve_streams(streams, models, names, findings)
+    generative = resolve_generative(blocks)
+    bindings = resolve_streams(streams, models, names, findings, generative)
     system = options = None
     if backend is not None:
         fed = {binding.name: binding.model for binding in bindings}
@@ -59,7 +62,8 @@ def load_config(path: str | os.PathLike[str], *, require_profiles: bool = False)
         raise ConfigError(findings.problems)
     return Config(system=system, streams=bindings, backend=options, notices=findings.notices,
                   unprofiled=unprofiled, file=file, source=os.fspath(path),
-                  digest=hashlib.sha256(raw).hexdigest())
+                  digest=hashlib.sha256(raw).hexdigest(),
+                  generative=MappingProxyType(generative), job_streams=job_streams(generative))
 
 
 def _block(cls: type[BlockType], data: object, at: Path) -> BlockType | None:
@@ -82,15 +86,12 @@ def _check_planning(backend: Backend | None, blocks: Mapping[str, ModelBlock],
         say(('backend', 'protect_supply'), 'is not supported by the node yet; set it to false')
     for name, block in blocks.items():
         at: Path = ('models', name)
-        if block.decoupled:
-            say((*at, 'decoupled'), 'models that answer on the streaming endpoint are not '
-                'supported by the node yet; remove the model from the file that the node loads')
+        if block.decoupled and block.cooperative is None:
+            say((*at, 'decoupled'), 'only generative models may answer on the streaming endpoint; '
+                'add the block cooperative, or remove the model from the file that the node loads')
         if block.backend_endpoint is not None:
             say((*at, 'backend_endpoint'), 'a second server is not supported by the node yet; '
                 'serve the model from backend.grpc_endpoint')
-        if block.cooperative is not None:
-            say((*at, 'cooperative'), 'decomposition into quanta is not supported by the node '
-                'yet; remove the block to run the model whole')
         for index, variant in enumerate(block.variants):
             if variant.profile is None:
                 say((*at, 'variants', index, 'profile'),

@@ -1,7 +1,9 @@
 """What the shell needs of a loaded file: options of the backend, and the whole of it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 from vig_core.model import System
 
@@ -61,6 +63,26 @@ class BackendOptions:
     shm_owner_uids: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class GenerativeOptions:
+    """
+    How the shell speaks to a generative model; see ``schema_model.Cooperative``.
+
+    :ivar tokens_tensor: ``None`` where the model does not count what it writes.
+    :ivar end_tensor: ``None`` where it does not tell the end of its text.
+    :ivar template: contains ``{prompt}`` once.
+    :ivar max_prompt_bytes: of the prompt alone, in UTF-8.
+    """
+
+    prompt_tensor: str
+    max_tokens_tensor: str
+    text_tensor: str
+    tokens_tensor: str | None = None
+    end_tensor: str | None = None
+    template: str = '{prompt}'
+    max_prompt_bytes: int = 16_384
+
+
 @dataclass(frozen=True)
 class Config:
     """
@@ -70,6 +92,8 @@ class Config:
     :ivar unprofiled: ``(model, variant)`` without a profile. They carry a placeholder as slow as
         their deadline in ``system``; nothing may plan with it, see ``require_profiles``.
     :ivar file: the file classes, with everything that only tools read (manifests, cooperative).
+    :ivar generative: of each generative model.
+    :ivar job_streams: one for each of them, for the jobs of ``~/generate``.
     :ivar source: the path as it was given.
     :ivar digest: SHA-256 of the file's bytes, hexadecimal.
     """
@@ -82,6 +106,9 @@ class Config:
     file: VigFile
     source: str
     digest: str
+    generative: Mapping[str, GenerativeOptions] = field(
+        default_factory=lambda: MappingProxyType({}))
+    job_streams: tuple[StreamBinding, ...] = ()
 
     @cached_property
     def backend_models(self) -> tuple[str, ...]:

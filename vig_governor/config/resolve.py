@@ -134,7 +134,7 @@ def _cooperative(block: CooperativeBlock | None, at: Path,
             per_token_ns=units.seconds(1 / block.tokens_per_second),
             prefill_per_token_ns=units.us(block.prefill_per_token_us),
             min_tokens=block.min_tokens, max_total_tokens=block.max_total_tokens,
-            max_overhead_permille=block.max_overhead_permille)
+            max_overhead_permille=block.max_overhead_permille, is_split=block.split)
     except ContractError as error:
         findings.refuse((*at, *error.path), error.reason)
         return None

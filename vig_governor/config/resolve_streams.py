@@ -8,7 +8,9 @@ from vig_core import units
 from vig_core.contract import QueuePolicy
 from vig_core.model import Model
 
+from vig_governor.config.options import GenerativeOptions
 from vig_governor.config.problems import Findings, Path
+from vig_governor.config.resolve_generative import check_prompts, prompt_input
 from vig_governor.config.schema import InputBlock, StreamBlock
 from vig_governor.config.streams import StreamBinding
 from vig_governor.config.translate import nearest
@@ -26,24 +28,27 @@ _PLAIN_GEOMETRY = frozenset(
 
 
 def resolve_streams(blocks: Mapping[str, StreamBlock], models: Mapping[str, Model],
-                    names: list[str], findings: Findings) -> tuple[StreamBinding, ...]:
+                    names: list[str], findings: Findings,
+                    generative: Mapping[str, GenerativeOptions]) -> tuple[StreamBinding, ...]:
     """
     Resolve all streams.
 
     :param names: every model that the file names, the broken ones included.
+    :param generative: options of the generative ones.
     """
-    bindings = tuple(_binding(name, block, names, findings) for name, block in blocks.items())
+    bindings = tuple(_binding(name, block, names, findings, generative.get(block.model))
+                     for name, block in blocks.items())
     _check_outputs(bindings, findings)
     _check_sharing(bindings, models, findings)
     fed = {binding.model for binding in bindings}
     for name in names if bindings else ():
-        if name not in fed:
+        if name not in fed and name not in generative:
             findings.notice(('models', name), 'no stream feeds this model')
     return bindings
 
 
-def _binding(name: str, block: StreamBlock, names: list[str],
-             findings: Findings) -> StreamBinding:
+def _binding(name: str, block: StreamBlock, names: list[str], findings: Findings,
+             generative: GenerativeOptions | None) -> StreamBinding:
     at: Path = ('streams', name)
     for key in ('topic', 'output'):
         topic = getattr(block, key)
@@ -54,12 +59,19 @@ def _binding(name: str, block: StreamBlock, names: list[str],
     _check_type(block, at, findings)
     if block.model not in names:
         findings.refuse((*at, 'model'), f'is no model; {nearest(block.model, names)}')
+    if generative is not None:
+        check_prompts(block, at, findings)
+        options = prompt_input(generative)
+    else:
+        options = _input(block.input, (*at, 'input'), findings)
     return StreamBinding(
         name=name, topic=block.topic, message_type=block.type, model=block.model,
-        key=block.key or name, input=_input(block.input, (*at, 'input'), findings),
+        key=block.key or name, input=options,
         output=block.output or '', time_source=block.time_source, bad_stamp=block.bad_stamp,
-        max_clock_skew_ns=units.ms(block.max_clock_skew_ms), transport=block.transport,
-        shm_slots=block.shm_slots, deliver_obsolete=block.deliver_obsolete)
+        max_clock_skew_ns=units.ms(block.max_clock_skew_ms),
+        transport=block.transport if generative is None else 'copy',
+        shm_slots=block.shm_slots, deliver_obsolete=block.deliver_obsolete,
+        is_generative=generative is not None)
 
 
 def _check_type(block: StreamBlock, at: Path, findings: Findings) -> None:
@@ -75,7 +87,10 @@ def _check_type(block: StreamBlock, at: Path, findings: Findings) -> None:
                                        'time_source: arrival to this stream')
 
 
-def _input(block: InputBlock, at: Path, findings: Findings) -> InputOptions:
+def _input(block: InputBlock | None, at: Path, findings: Findings) -> InputOptions:
+    if block is None:
+        findings.refuse(at, 'is missing: how a message becomes a tensor')
+        return InputOptions(tensor='', encoder='')
     channels = 1 if block.color == 'GRAY' else 3
     mean, std = block.mean, block.std
     length = len(mean if mean is not None else std if std is not None else [0.0] * channels)

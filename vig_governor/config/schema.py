@@ -157,7 +157,9 @@ class StreamBlock(Block):
         default='refuse', description='what a zero or impossible stamp does; default refuse')
     max_clock_skew_ms: MsOrZero = Field(
         default=100, description='how far a stamp may lie in the future; default 100')
-    input: InputBlock = Field(description='how a message becomes a tensor; mandatory')
+    input: InputBlock | None = Field(
+        default=None, description='how a message becomes a tensor; mandatory, except for prompts '
+                                  'of a generative model')
     transport: Literal['auto', 'shm', 'copy'] = Field(
         default='auto', description='shm shares memory with a server on this host; default auto')
     shm_slots: int = Field(

@@ -236,6 +236,34 @@ class Cooperative(Block):
     max_total_tokens: int = Field(ge=1, description='longest answer')
     max_overhead_permille: int | None = Field(
         default=None, ge=0, description='above it the job runs whole; omitted: no limit')
+    split: bool = Field(
+        default=True, description='false runs every job whole, under the same bound; default true')
+    prompt_tensor: str = Field(
+        default='PROMPT', min_length=1, description='the input that takes the text so far; '
+                                                    'default PROMPT')
+    max_tokens_tensor: str = Field(
+        default='MAX_TOKENS', min_length=1, description='the input that takes the tokens to write '
+                                                        'at most; default MAX_TOKENS')
+    text_tensor: str = Field(
+        default='TEXT', min_length=1, description='the output with what was written; default TEXT')
+    tokens_tensor: str | None = Field(
+        default=None, min_length=1, description='the output that counts what was written; '
+                                                'omitted: as many as were asked for')
+    end_tensor: str | None = Field(
+        default=None, min_length=1, description='the output that is true at the end of the text; '
+                                                'omitted: fewer tokens than were asked for')
+    prompt_template: str = Field(
+        default='{prompt}', description='what the model reads, with {prompt} in the place of the '
+                                        'prompt; default the prompt alone')
+    max_prompt_bytes: int = Field(
+        default=16_384, ge=1, le=1_048_576, description='longest prompt; default 16384')
+
+    @field_validator('prompt_template')
+    @classmethod
+    def _has_a_place(cls, value: str) -> str:
+        if value.count('{prompt}') != 1:
+            raise ValueError('must contain {prompt} once, where the prompt goes')
+        return value
 
 
 class ModelBlock(Block):
@@ -250,12 +278,12 @@ class ModelBlock(Block):
         default=None, description='a promise that every variant must meet')
     decoupled: bool = Field(
         default=False, description='whether the model answers on the streaming endpoint only; '
-                                   'the node does not support true yet')
+                                   'true needs the block cooperative')
     backend_endpoint: str | None = Field(
         default=None, description='another server on the same device; the node does not support '
                                   'it yet')
     cooperative: Cooperative | None = Field(
-        default=None, description='decomposition into quanta; the node does not support it yet')
+        default=None, description='of a generative model: how its jobs are cut into quanta')
     variants: list[VariantBlock] = Field(
         min_length=1, description='at least one, in falling quality')
     preemptible: Annotated[Any, Unsupported('interruption by the backend')] = None

@@ -15,6 +15,7 @@ class StreamBinding:
     :ivar time_source: ``stamp`` or ``arrival``.
     :ivar bad_stamp: ``refuse`` or ``arrival``.
     :ivar transport: ``auto``, ``shm`` or ``copy``.
+    :ivar is_generative: its messages are prompts, and text comes back in pieces.
     """
 
     name: str
@@ -30,3 +31,4 @@ class StreamBinding:
     transport: str = 'auto'
     shm_slots: int = 4
     deliver_obsolete: bool = False
+    is_generative: bool = False
