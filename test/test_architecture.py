@@ -27,7 +27,8 @@ WITHOUT_ROS = ('config', 'actor', 'dispatcher', 'recorder', 'recorded', 'replay'
                'metrics', 'measure', 'backend', 'doctor', 'authority')
 WITH_ROS = frozenset({
     'node', 'transitions', 'parameters', 'qos', 'messages', 'encoders', 'diagnostics',
-    'process', 'services', 'top', 'reports', 'publishing', 'capture', 'graph_probe', 'demo',
+    'process', 'services', 'topics', 'generate', 'top', 'reports', 'publishing', 'capture',
+    'graph_probe', 'demo',
     'producer', 'ros_time'})
 """Who may say rclpy or a message type: the node, what it is made of, and the demo's processes."""
 

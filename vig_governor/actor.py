@@ -78,10 +78,10 @@ class Actor:
 
     def post(self, event: Event, payload: Any = None) -> None:
         """
-        Hand over one fact, from any thread, without waiting.
+        Hand over one fact, from any thread, without waiting; a late answer frees its memory.
 
         :param payload: a :class:`Payload` with ``RequestArrived``, the output tensors with
-            ``BackendCompleted``, the ``Quantum`` with ``QuantumCompleted``; frees it if late.
+            ``BackendCompleted``, the ``Quantum`` with ``QuantumCompleted``.
         """
         posted_at_ns = self._clock.now_ns()
         with self._lock:
