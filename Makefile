@@ -11,10 +11,10 @@ SETUP = $(PYTHON) tools/setup_environment.py
 IN_ENVIRONMENT = source tools/env.sh
 
 .PHONY: help setup kilted-environment server-environment demo robot test lint colcon jazzy \
-  bench-core bench-path bench-memory bench-sim stress faults soak bench-live clean
+  bench-core bench-path bench-memory bench-sim show-hardware stress faults soak bench-live clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: server-environment  ## ROS 2 Kilted, the package, Triton and the demo's models, all below .vig/
 
@@ -66,6 +66,11 @@ bench-sim: kilted-environment  ## governor and baselines on the published scenar
 bench-live: server-environment  ## governor, tuned Triton and newest-only clients on one server; QUICK=1
 	@$(IN_ENVIRONMENT)
 	exec python -m benchmark.live
+
+show-hardware: server-environment  ## calibrate, exchange weights and instances, and see it told; QUICK=1
+	@$(IN_ENVIRONMENT)
+	python -m vig_governor.demo.assets prepare
+	exec python benchmark/hardware.py
 
 stress: kilted-environment  ## ten million random transitions through the core; EVENTS=10000000
 	@$(IN_ENVIRONMENT)

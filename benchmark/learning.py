@@ -139,6 +139,8 @@ def show(is_quick: bool) -> tuple[dict[str, Any], list[str]]:
         if row['remark']:
             print(f'{"":28}  {row["remark"]}')
     wrong, (low, high) = [], AIMED_AT_PERMILLE
+    print(f'target share of overruns 10 permille, within a fifth of it {low:g} to {high:g}: the '
+          f'heavy tail has {tail["overruns"]:.1f} in {tail["runs"]} runs')
     if rows['profile x 0.7, learning']['overruns'] >= rows['profile x 0.7, fixed']['overruns']:
         wrong.append('learning does not lower the overruns of a profile that is too fast')
     if not is_quick and not low <= tail['overruns'] <= high:

@@ -99,6 +99,7 @@ def as_json(status: GovernorStatus) -> dict[str, Any]:
                 stream.background_progress_required_percent,
             'starved': stream.starved,
             'variant': stream.variant, 'margin_percent': stream.margin_percent,
+            'planned_ms': _ms(stream.planned_runtime),
         } for stream in status.streams}}
 
 

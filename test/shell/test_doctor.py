@@ -8,6 +8,7 @@ import pytest
 
 from vig_governor import cli
 from vig_governor.backend.base import ModelSignature, TensorSpec
+from vig_governor.config import load_config
 from vig_governor.config.schema_model import Artifact, Manifest, Resources
 from vig_governor.doctor import (
     contract_checks, file_checks, graph_checks, profile_checks, server_checks, timing_checks,
@@ -162,6 +163,14 @@ def test_a_variant_without_a_profile_fails(context):
     found = only(profile_checks.check_profiles(context(text)), Level.FAIL, 'detector/large',
                  '0 runtimes')
     assert found.remedy.startswith('vig calibrate')
+
+
+def test_the_command_that_measures_again_never_names_its_input_as_output(tmp_path):
+    text = changed('        profile: {p50_us: 20000, p99_us: 25000}\n', '')
+    (tmp_path / 'measured.yaml').write_text(text)
+    made = Context(config=load_config(tmp_path / 'measured.yaml'))
+    found = only(profile_checks.check_profiles(made), Level.FAIL)
+    assert found.remedy.endswith('measured.yaml -o measured-again.yaml')
 
 
 def test_a_p99_of_few_samples_is_told(context):

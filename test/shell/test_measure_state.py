@@ -1,11 +1,14 @@
 """What the machine tells about itself, and which changes spoil a measurement."""
 
+import inspect
 import types
 
 import pytest
 
 from vig_governor.backend.triton import ModelCounts
-from vig_governor.measure.hardware import device_facts, DeviceFacts, gpu_state
+from vig_governor.measure.hardware import (
+    device_facts, DeviceFacts, EMERGENCIES, gpu_state, load_nvml,
+)
 from vig_governor.measure.state import changes_between, MachineState, read_state, server_changes
 
 CPUINFO = 'processor\t: 0\nmodel name\t: Test CPU 9\n\nprocessor\t: 1\nmodel name\t: Test CPU 9\n'
@@ -74,8 +77,6 @@ def test_a_restart_is_seen_by_a_counter_that_fell():
 class FakeNvml:
     """Answers like pynvml on one GPU; what it lacks raises AttributeError, as old ones do."""
 
-    nvmlClocksThrottleReasonHwThermalSlowdown = 0x40
-
     def __init__(self, **answers):
         self.answers = {
             'nvmlDeviceGetCount': 1, 'nvmlDeviceGetHandleByIndex': 'gpu',
@@ -117,6 +118,48 @@ def test_without_a_gpu_the_cpu_is_the_device(machine):
     facts = device_facts(is_local=True, root=machine, nvml=lambda: None)
     assert (facts.name, facts.memory_mib, facts.partition) == ('Test CPU 9, 2 cores', 2000, 'cpu')
     assert facts.driver.startswith('linux ')
+
+
+def test_a_gpu_that_cannot_be_asked_is_unknown_and_no_cpu(machine):
+    (machine / 'proc/driver/nvidia').mkdir(parents=True)
+    (machine / 'proc/driver/nvidia/version').write_text('NVRM version: 560.35.03')
+    assert device_facts(is_local=True, root=machine, nvml=lambda: None) == DeviceFacts()
+
+
+class DocumentedNvml(FakeNvml):
+    """Answers only what NVIDIA's own module has, called as its functions want to be called."""
+
+    def __getattr__(self, name):
+        known = getattr(pytest.importorskip('pynvml', reason='pip install nvidia-ml-py'), name)
+        ask = super().__getattr__(name)
+
+        def check(*arguments):
+            inspect.signature(known).bind(*arguments)
+            return ask(*arguments)
+        return check
+
+
+def test_only_functions_and_bits_of_nvidias_own_module_are_used(machine):
+    pynvml = pytest.importorskip('pynvml', reason='pip install nvidia-ml-py')
+    nvml = DocumentedNvml(nvmlDeviceGetCurrentClocksEventReasons=0x40)
+    assert device_facts(is_local=True, root=machine, nvml=lambda: nvml) == DeviceFacts(
+        'NVIDIA Test', '8.6', 12288, '560.35.03', 'exclusive')
+    assert gpu_state(lambda: nvml) == {
+        'MIG of GPU 0': 'off', 'power limit of GPU 0': '70000 mW',
+        'throttling of GPU 0': 'HwThermalSlowdown'}
+    for name, bit in EMERGENCIES.items():
+        assert getattr(pynvml, f'nvmlClocksEventReason{name}') == bit
+
+
+def test_nvidias_own_module_without_a_driver_is_no_gpu(machine):
+    pynvml = pytest.importorskip('pynvml', reason='pip install nvidia-ml-py')
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        assert load_nvml() is None
+        assert device_facts(is_local=True, root=machine).partition == 'cpu'
+    else:
+        assert device_facts(is_local=True).compute_capability
 
 
 def test_of_the_device_of_another_host_nothing_is_known(machine):

@@ -1,6 +1,7 @@
 """Checks of what is known about runtimes: measured at all, and measured here."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from vig_core.margin import DOUBT_POINTS
 
@@ -17,7 +18,7 @@ def check_profiles(context: Context) -> Iterable[Finding]:
     config = context.config
     for model, unmeasured in config.unprofiled:
         yield fail('0 runtimes measured, and the node plans with nothing else',
-                   f'vig calibrate -c {config.source} -o measured.yaml',
+                   _calibrate(context),
                    about=f'{model}/{unmeasured}', model=model, variant=unmeasured)
     blocks = [(name, variant) for name, block in config.file.models.items()
               for variant in block.variants if variant.profile is not None]
@@ -25,7 +26,7 @@ def check_profiles(context: Context) -> Iterable[Finding]:
         samples = variant.profile.samples if variant.profile is not None else None
         if samples is not None and samples < MIN_SAMPLES:
             yield warn(f'the p99 comes from {samples} samples; below {MIN_SAMPLES} it is the '
-                       'longest run', f'vig calibrate -c {config.source} -o measured.yaml',
+                       'longest run', _calibrate(context),
                        about=f'{name}/{variant.id}', samples=samples)
     if not config.unprofiled:
         yield ok(f'{len(blocks)} variants have a profile')
@@ -48,7 +49,7 @@ def check_manifests(context: Context) -> Iterable[Finding]:
 def _judge(context: Context, variant: VariantBlock) -> Iterable[Finding]:
     name = variant.backend_model
     assert variant.profile is not None
-    again = f'vig calibrate -c {context.config.source} -o measured.yaml'
+    again = _calibrate(context)
     if variant.profile.manifest is None:
         yield warn('0 fields recorded: nobody knows where its profile was measured', again,
                    about=name, model=name)
@@ -70,9 +71,9 @@ def _judge(context: Context, variant: VariantBlock) -> Iterable[Finding]:
                    'let backend.model_repository name a folder that this host can read',
                    about=name, **facts)
     if not wrong:
-        verified = len(verdicts) - len(gaps)
+        verified, comma = len(verdicts) - len(gaps), ', '
         yield ok(f'{verified} fields verified, {len(gaps)} unknown'
-                 f'{f" ({chr(44).join(gaps)})" if gaps else ""}', about=name, **facts)
+                 f'{f" ({comma.join(gaps)})" if gaps else ""}', about=name, **facts)
 
 
 def check_operating_point(context: Context) -> Iterable[Finding]:
@@ -88,8 +89,15 @@ def check_operating_point(context: Context) -> Iterable[Finding]:
             if limit is not None and limit < min(together, len(context.config.backend_models)):
                 found = True
                 yield warn(f'its profile holds for {limit} models at once, and {together} credits '
-                           'allow more', f'vig calibrate -c {context.config.source} -o '
-                           'measured.yaml   # with the slots that will be used',
+                           'allow more: measure with the slots that will be used',
+                           _calibrate(context),
                            about=f'{name}/{variant.id}', model=name, limit=limit)
     if not found:
         yield ok(f'at most {together} at once, and every profile holds for that')
+
+
+def _calibrate(context: Context) -> str:
+    """Give the command that measures again; its output may not be its input."""
+    source = context.config.source
+    output = 'measured.yaml' if Path(source).name != 'measured.yaml' else 'measured-again.yaml'
+    return f'vig calibrate -c {source} -o {output}'

@@ -2,7 +2,8 @@
 The device that runs the models: an NVIDIA GPU as NVML describes it, otherwise the CPU.
 
 NVML is read through ``pynvml`` (package nvidia-ml-py) where that is installed. Without it, or
-without a driver, there is no GPU as far as we know, and the CPU is described.
+without a driver, there is no GPU as far as we know, and the CPU is described; where the kernel has
+NVIDIA's driver and the package is missing, nothing is said: a GPU is not to pass for a CPU.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +15,10 @@ import platform
 from typing import Any
 
 EXCLUSIVE, MIG, UNPARTITIONED_CPU = 'exclusive', 'mig', 'cpu'
+EMERGENCIES = {'SwThermalSlowdown': 0x20, 'HwThermalSlowdown': 0x40, 'HwPowerBrakeSlowdown': 0x80}
+"""Bits of NVML's reasons for slower clocks, ``nvmlClocksEventReason...``."""
+
+_DRIVER = 'proc/driver/nvidia/version'
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,10 @@ def device_facts(*, is_local: bool, root: Path = Path('/'),
     if not is_local:
         return DeviceFacts()
     library = nvml()
-    if library is not None and _ask(library.nvmlDeviceGetCount):
+    if library is not None and _ask(library, 'nvmlDeviceGetCount'):
         return _gpu(library)
+    if library is None and (root / _DRIVER).exists():
+        return DeviceFacts()
     return DeviceFacts(name=_cpu_name(root), memory_mib=_memory_mib(root),
                        driver=f'linux {platform.release()}', partition=UNPARTITIONED_CPU)
 
@@ -64,47 +71,47 @@ def gpu_state(nvml: Callable[[], Any] = load_nvml) -> Mapping[str, str]:
     if library is None:
         return {}
     state = {}
-    for index in range(_ask(library.nvmlDeviceGetCount) or 0):
-        handle = library.nvmlDeviceGetHandleByIndex(index)
-        mode = _ask(library.nvmlDeviceGetMigMode, handle)
-        throttle = _ask(library.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
-        limit = _ask(library.nvmlDeviceGetPowerManagementLimit, handle)
+    for index in range(_ask(library, 'nvmlDeviceGetCount') or 0):
+        handle = _ask(library, 'nvmlDeviceGetHandleByIndex', index)
+        mode = _ask(library, 'nvmlDeviceGetMigMode', handle)
+        throttle = _ask(library, 'nvmlDeviceGetCurrentClocksEventReasons', handle)
+        if throttle is None:  # its name before driver 535
+            throttle = _ask(library, 'nvmlDeviceGetCurrentClocksThrottleReasons', handle)
+        limit = _ask(library, 'nvmlDeviceGetPowerManagementLimit', handle)
         if mode is not None:
             state[f'MIG of GPU {index}'] = 'on' if mode[0] else 'off'
         if limit is not None:
             state[f'power limit of GPU {index}'] = f'{limit} mW'
         if throttle is not None:
-            state[f'throttling of GPU {index}'] = _throttling(library, throttle)
+            state[f'throttling of GPU {index}'] = _throttling(throttle)
     return state
 
 
-def _throttling(nvml: Any, reasons: int) -> str:
+def _throttling(reasons: int) -> str:
     """Say whether heat or the power supply slows the GPU down; a power cap is its daily life."""
-    emergencies = ('SwThermalSlowdown', 'HwThermalSlowdown', 'HwPowerBrakeSlowdown')
-    return ', '.join(name for name in emergencies
-                     if reasons & getattr(nvml, f'nvmlClocksThrottleReason{name}', 0)) or 'none'
+    return ', '.join(name for name, bit in EMERGENCIES.items() if reasons & bit) or 'none'
 
 
 def _gpu(nvml: Any) -> DeviceFacts:
-    handle = nvml.nvmlDeviceGetHandleByIndex(0)
-    capability = _ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)
-    memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle)
-    mode = _ask(nvml.nvmlDeviceGetMigMode, handle)
+    handle = _ask(nvml, 'nvmlDeviceGetHandleByIndex', 0)
+    capability = _ask(nvml, 'nvmlDeviceGetCudaComputeCapability', handle)
+    memory = _ask(nvml, 'nvmlDeviceGetMemoryInfo', handle)
+    mode = _ask(nvml, 'nvmlDeviceGetMigMode', handle)
     if mode is not None and mode[0]:
         partition = MIG
     else:
         partition = 'mps' if os.environ.get('CUDA_MPS_PIPE_DIRECTORY') else EXCLUSIVE
     return DeviceFacts(
-        name=_as_text(_ask(nvml.nvmlDeviceGetName, handle)),
+        name=_as_text(_ask(nvml, 'nvmlDeviceGetName', handle)),
         compute_capability=None if capability is None else f'{capability[0]}.{capability[1]}',
         memory_mib=None if memory is None else int(memory.total) // 2**20,
-        driver=_as_text(_ask(nvml.nvmlSystemGetDriverVersion)), partition=partition)
+        driver=_as_text(_ask(nvml, 'nvmlSystemGetDriverVersion')), partition=partition)
 
 
-def _ask(question: Callable[..., Any], *arguments: Any) -> Any:
-    """Answer ``None`` where this device or driver does not know."""
+def _ask(nvml: Any, question: str, *arguments: Any) -> Any:
+    """Answer ``None`` where this module, driver or device does not know."""
     try:
-        return question(*arguments)
+        return getattr(nvml, question)(*arguments)
     except Exception:  # NVMLError has a class for each code, and older modules lack some
         return None
 
