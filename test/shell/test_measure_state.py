@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from vig_governor.backend.triton import ModelCounts
+from vig_governor.backend.calls import ModelCounts
 from vig_governor.measure.hardware import (
     device_facts, DeviceFacts, EMERGENCIES, gpu_state, load_nvml,
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from vig_governor.backend.triton import ModelCounts
+from vig_governor.backend.calls import ModelCounts
 from vig_governor.measure.hardware import gpu_state
 
 MAX_STEAL_PERCENT = 10
