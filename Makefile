@@ -57,7 +57,8 @@ bench-core: kilted-environment  ## time per decision at 4, 8 and 32 streams
 bench-path: server-environment  ## where each millisecond goes, and the node's share of a core; QUICK=1
 	@$(IN_ENVIRONMENT)
 	python benchmark/bench_path.py
-	exec python benchmark/bench_references.py
+	python benchmark/bench_references.py
+	exec python benchmark/bench_share.py --lend
 
 bench-sim: kilted-environment  ## governor and baselines on the published scenarios in virtual time; QUICK=1
 	@$(IN_ENVIRONMENT)

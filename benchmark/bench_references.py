@@ -3,9 +3,10 @@ From the stamp to the wire, by size of the frame: images beside references.
 
 One real Triton, one model that sleeps, one governor in a process of its own; for each size (150
 KB, 1.2 MB, 6.2 MB) one stream of ``sensor_msgs/Image`` and one of ``vig/msg/TensorReference``
-from ``vig_governor.producer``. A driver sends one frame at a time and waits for its end. Blocks of
-images and of references take turns, so that both see the same disturbances of the machine; within
-a block there is only one kind, because a big image leaves caches and allocator in another state.
+from ``vig_governor.producer``. A driver sends one frame at a time and waits for its end. A round
+has one short block of each size and kind, another one first each time, so that all see the same
+disturbances of the machine; within a block there is only one kind, because a big image leaves
+caches and allocator in another state.
 
 The stamp is taken when the frame is in the driver's message or in its shared memory: filling
 either is the driver's own work and is given as ``fill``. From there on, all on CLOCK_MONOTONIC:
@@ -17,12 +18,15 @@ either is the driver's own work and is given as ``fill``. From there on, all on 
     wire      all of it: stamp to wire
 
 A figure is the median over the blocks of that quantile of a block. A path counts as *flat within
-noise* if the medians of its blocks overlap for every two sizes.
+noise* if neither of the bigger sizes takes longer than the smallest one of the same round in three
+rounds out of four: the lower quartile of these differences is not above zero. ``QUICK=1`` takes 4
+rounds.
 """
 
 import argparse
 import contextlib
 import json
+import os
 from pathlib import Path
 import statistics
 import sys
@@ -170,16 +174,18 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             if time.monotonic() > end_s:
                 raise RuntimeError(f'the governor did not become active; see {folder}')
             executor.spin_once(timeout_sec=0.05)
+        pictures = {name: np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
+                    for name, width, height in SIZES}
+        kinds = list(topics)
         for number in range(-1, options.blocks):
-            for name, width, height in SIZES:
-                pixels = np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
-                for path in PATHS:
-                    block = []
-                    for _ in range(options.frames if number >= 0 else WARM_UP_FRAMES):
-                        block.append(senders[path, name].frame(pixels))
-                        time.sleep(options.pause_ms / 1000)
-                    if number >= 0:
-                        sent[path, name].append(block)
+            first = number % len(kinds)
+            for path, name in kinds[first:] + kinds[:first]:
+                block = []
+                for _ in range(options.frames if number >= 0 else WARM_UP_FRAMES):
+                    block.append(senders[path, name].frame(pictures[name]))
+                    time.sleep(options.pause_ms / 1000)
+                if number >= 0:
+                    sent[path, name].append(block)
         governor.ask_to_stop()
         governor.reap(time.monotonic() + 15)
     log = json.loads(points.read_text())
@@ -222,8 +228,9 @@ def evaluate(measured: dict[str, Any]) -> list[dict[str, Any]]:
             'parts': {part: {
                 'p50_us': round(median_of_blocks(each, 50), 1),
                 'p99_us': round(median_of_blocks(each, 99), 1),
-                'block_p50_us': [round(statistics.median(block), 1) for block in each if block]}
-                for part, each in parts.items()}})
+                'block_p50_us': [round(statistics.median(block), 1) if block else None
+                                 for block in each]}
+                      for part, each in parts.items()}})
     return rows
 
 
@@ -235,18 +242,30 @@ def _parts_us(points: list[int], sample: tuple[int, int, int]) -> dict[str, floa
     return dict(zip(PARTS, [fill_ns / 1000, *steps, (bounds[-1] - bounds[0]) / 1000]))
 
 
-def is_flat(rows: list[dict[str, Any]], path: str, part: str = 'wire') -> bool:
-    """Whether the medians of the blocks overlap for every two sizes."""
-    ranges = [(min(medians), max(medians)) for row in rows if row['path'] == path
-              for medians in [row['parts'][part]['block_p50_us']]]
-    return max(low for low, _ in ranges) <= min(high for _, high in ranges)
+def growth_us(smaller: dict[str, Any], bigger: dict[str, Any], part: str = 'wire'
+              ) -> tuple[float, float, float]:
+    """Give the quartiles of what the bigger frame takes longer in the same round."""
+    pairs = zip(*(row['parts'][part]['block_p50_us'] for row in (smaller, bigger)))
+    low, middle, high = statistics.quantiles(
+        [after - before for before, after in pairs if before is not None and after is not None],
+        n=4, method='inclusive')
+    return low, middle, high
+
+
+def is_flat(rows: list[dict[str, Any]], path: str) -> bool:
+    """Whether no size takes longer than the smallest, but for what rounds differ by themselves."""
+    smallest, *bigger = (row for row in rows if row['path'] == path)
+    return all(growth_us(smallest, each)[0] <= 0 for each in bigger)
 
 
 def main() -> int:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(prog='bench_references', description='See the module.')
-    parser.add_argument('--frames', type=int, default=60, help='of each path in one block')
-    parser.add_argument('--blocks', type=int, default=8, help='of each size')
+    quick = os.environ.get('QUICK', '') not in ('', '0')
+    parser.add_argument('--frames', type=int, default=20 if quick else 40,
+                        help='of one size and kind in a round (default: %(default)s)')
+    parser.add_argument('--blocks', type=int, default=4 if quick else 16,
+                        help='rounds, at least 2 (default: %(default)s)')
     parser.add_argument('--runtime-ms', type=float, default=10.0, help='of the model')
     parser.add_argument('--pause-ms', type=float, default=2.0, help='after every frame')
     parser.add_argument('--grpc-port', type=int, default=0)
@@ -268,9 +287,11 @@ def main() -> int:
     print(f'{told(facts)} before and {facts["load_1min_after"]} after; details in '
           f'{options.output / "references.json"}')
     for path in PATHS:
-        medians = ', '.join(f'{row["parts"]["wire"]["p50_us"]:.0f}' for row in rows
-                            if row['path'] == path)
-        print(f'{path}: stamp to wire p50 {medians} us for 0.15, 1.23 and 6.22 MB: '
+        of_path = [row for row in rows if row['path'] == path]
+        medians = ', '.join(f'{row["parts"]["wire"]["p50_us"]:.0f}' for row in of_path)
+        low, middle, high = growth_us(of_path[0], of_path[-1])
+        print(f'{path}: stamp to wire p50 {medians} us for 0.15, 1.23 and 6.22 MB; from the '
+              f'smallest to the biggest {middle:+.0f} us (quartiles {low:+.0f} to {high:+.0f}): '
               f'{"flat within noise" if flat[path] else "not flat"}')
     return 0
 

@@ -2,9 +2,10 @@
 The node's share of a core under three cameras of 640x480 at 30 Hz, by thread.
 
 The real node process between a real Triton, whose model sleeps, and one process that publishes
-the frames. Processor time comes from ``/proc/<pid>/task/*/schedstat``, so other programs on the
-machine disturb it less than they disturb latencies. With ``--against FOLDER`` the node of another
-checkout runs the same load by turns. The exit code is 0 wherever the measurement succeeded.
+the frames; with ``--lend`` where they lie. Statuses and results have one reader each. Processor
+time comes from ``/proc/<pid>/task/*/schedstat``, so other programs on the machine disturb it less
+than they disturb latencies. With ``--against FOLDER`` the node of another checkout runs the same
+load by turns. The exit code is 0 wherever the measurement succeeded.
 """
 
 import argparse
@@ -21,9 +22,12 @@ from typing import Any
 
 from bench_memory import Ends, spin_until
 
-from common import conditions, config_text, isolate, model_repository, ROOT, told
+from common import (conditions, config_text, IMAGES, isolate, model_repository, REFERENCES, ROOT,
+                    told)
 
 import rclpy
+
+from vig.msg import InferenceResult
 
 from vig_governor.demo.processes import Processes
 from vig_governor.triton_server import TritonServer
@@ -61,26 +65,29 @@ def faults_of(pid: int) -> int:
 
 def measure_share(endpoint: str, folder: Path, *, seconds: float, runtime_ms: float,
                   rate_hz: float = 30.0, size: tuple[int, int] = (640, 480),
-                  checkouts: Sequence[Path] = (ROOT,), rounds: int = 1
+                  checkouts: Sequence[Path] = (ROOT,), rounds: int = 1, lends: bool = False
                   ) -> dict[str, list[dict[str, Any]]]:
     """Run the load ``rounds`` times for each checkout, by turns; rclpy must be initialised."""
     seen: dict[str, list[dict[str, Any]]] = {str(each): [] for each in checkouts}
     for number in range(rounds):
         for checkout in checkouts if number % 2 == 0 else checkouts[::-1]:
             seen[str(checkout)].append(_run(endpoint, folder, checkout, seconds, runtime_ms,
-                                            rate_hz, size))
+                                            rate_hz, size, lends))
     return seen
 
 
 def _run(endpoint: str, folder: Path, checkout: Path, seconds: float, runtime_ms: float,
-         rate_hz: float, size: tuple[int, int]) -> dict[str, Any]:
+         rate_hz: float, size: tuple[int, int], lends: bool) -> dict[str, Any]:
     streams = [(f'camera_{number}', f'/share/camera_{number}', f'model_{number}')
                for number in range(3)]
     topics = [topic for _, topic, _ in streams]
     node = rclpy.create_node('bench_share')
     ends = Ends(node, topics)
+    for topic in topics:
+        node.create_subscription(InferenceResult, f'{topic}/vig/result', lambda _: None, 1)
     config = folder / 'share.yaml'
-    config.write_text(config_text(endpoint, streams, runtime_ms=runtime_ms))
+    config.write_text(config_text(endpoint, streams, runtime_ms=runtime_ms,
+                                  kind=REFERENCES if lends else IMAGES))
     path = os.pathsep.join([str(checkout), os.environ.get('PYTHONPATH', '')])
     try:
         with Processes(folder, {'PYTHONPATH': path, 'PYTHONSAFEPATH': '1'}) as processes:
@@ -90,7 +97,7 @@ def _run(endpoint: str, folder: Path, checkout: Path, seconds: float, runtime_ms
             processes.start('cameras_share', [
                 sys.executable, str(ROOT / 'benchmark' / 'frame_source.py'),
                 *topics, '--rate', str(rate_hz), '--width', str(size[0]),
-                '--height', str(size[1])])
+                '--height', str(size[1]), *(['--lend', 'IMAGE'] if lends else [])])
             pid = governor.pid
             spin_until(node, lambda: bool(ends.count['completed']), processes, 30.0)
             _spin_for(node, processes, SETTLING_S)
@@ -161,6 +168,8 @@ def main() -> int:
     parser.add_argument('--runtime-ms', type=float, default=8.0, help='of the model')
     parser.add_argument('--rate', type=float, default=30.0)
     parser.add_argument('--size', type=int, nargs=2, default=(640, 480))
+    parser.add_argument('--lend', action='store_true',
+                        help='cameras that publish where their frames lie')
     parser.add_argument('--against', type=Path, action='append', default=[],
                         help='another checkout, by turns')
     parser.add_argument('--grpc-port', type=int, default=0)
@@ -177,11 +186,11 @@ def main() -> int:
             seen = measure_share(
                 server.grpc_endpoint, options.output, seconds=options.seconds,
                 runtime_ms=options.runtime_ms, rate_hz=options.rate, rounds=options.rounds,
-                size=tuple(options.size),
+                size=tuple(options.size), lends=options.lend,
                 checkouts=[ROOT, *(each.resolve() for each in options.against)])
     finally:
         rclpy.shutdown()
-    (options.output / 'share.json').write_text(json.dumps(
+    (options.output / ('share_lent.json' if options.lend else 'share.json')).write_text(json.dumps(
         {'conditions': facts, 'runs': seen}, indent=1) + '\n')
     for checkout, runs in seen.items():
         print(checkout)

@@ -63,13 +63,19 @@ def model_repository(folder: Path, runtime_ms: float) -> Path:
     return repository
 
 
+IMAGES = ('sensor_msgs/msg/Image', '{tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}')
+REFERENCES = ('vig/msg/TensorReference', '{tensor: IMAGE, encoder: reference}')
+"""Message type of a stream, and its block ``input``."""
+
+
 def config_text(endpoint: str, streams: Sequence[tuple[str, str, str]], *,
-                runtime_ms: float) -> str:
+                runtime_ms: float, kind: tuple[str, str] = IMAGES) -> str:
     """
     Write a vig.yaml whose models all run on one backend model and keep the newest frame only.
 
     :param streams: name, topic and model of each.
     :param runtime_ms: what the governor plans with.
+    :param kind: ``IMAGES`` or ``REFERENCES``.
     """
     lines = ['version: 1', f'backend: {{grpc_endpoint: "{endpoint}", slots: 1}}', 'models:']
     for model in dict.fromkeys(model for _, _, model in streams):
@@ -89,9 +95,9 @@ def config_text(endpoint: str, streams: Sequence[tuple[str, str, str]], *,
         lines += [
             f'  {name}:',
             f'    topic: {topic}',
-            '    type: sensor_msgs/msg/Image',
+            f'    type: {kind[0]}',
             f'    model: {model}',
-            '    input: {tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}']
+            f'    input: {kind[1]}']
     return '\n'.join(lines) + '\n'
 
 

@@ -98,7 +98,9 @@ class Probes:
 
     def _intake(self, inner: Callable[..., Any], intake: Any, message: Any) -> None:
         now_ns = time.monotonic_ns()
-        points = self.frames[stamp_to_ns(message.header.stamp)] = [0] * len(Point)
+        # Images and references come as the middleware delivers them: format, then the stamp.
+        sec, nanosec = unpack_from('<iI', message, 4)
+        points = self.frames[sec * NS_PER_S + nanosec] = [0] * len(Point)
         points[Point.FRAME_IN_HAND] = now_ns
         inner(intake, message)
         points[Point.CALLBACK_OVER] = time.monotonic_ns()

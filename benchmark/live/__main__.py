@@ -169,7 +169,7 @@ def main() -> int:
     """Run, print, write; 1 if it could not be measured, 130 if it was interrupted."""
     quick = os.environ.get('QUICK', '') not in ('', '0')
     parser = argparse.ArgumentParser(prog='python -m benchmark.live', description=__doc__)
-    parser.add_argument('--seconds', type=float, default=4.0 if quick else 6.5,
+    parser.add_argument('--seconds', type=float, default=4.0 if quick else 5.0,
                         help='judged in each cell (default: %(default)s)')
     parser.add_argument('--repeats', type=int, default=1 if quick else 3)
     parser.add_argument('--profile-samples', type=int, default=10 if quick else 20)
