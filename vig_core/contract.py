@@ -124,8 +124,8 @@ class Contract:
     :ivar evidence_required: never read by anything that observes; it is a requirement.
     :ivar minimum_background_progress_percent: share of its requests that every stream of class
         ``best_effort`` should see completed, this one or those below it; observed only.
-    :ivar observation_window: how far back is looked: so many results for ages, requests for the
-        background's progress, cycles for its starvation.
+    :ivar observation_window: how far back is looked: so many results for ages (at most 1000),
+        requests for the background's progress, cycles for its starvation.
     """
 
     deadline_ns: int

@@ -25,6 +25,9 @@ from vig_core.snapshot import StreamSnapshot, SystemSnapshot
 from vig_core.units import quantile_ns
 from vig_core.variants import VariantSelector
 
+MOST_AGES = 1000
+"""A snapshot sorts them, on the thread that decides."""
+
 
 @dataclass(slots=True, eq=False)
 class StreamLedger:
@@ -59,7 +62,7 @@ class StreamLedger:
 
     def __post_init__(self) -> None:
         """Look back as far as the contract says."""
-        self.ages_ns = deque(maxlen=self.model.contract.observation_window)
+        self.ages_ns = deque(maxlen=min(self.model.contract.observation_window, MOST_AGES))
 
     def deliver(self, captured_at_ns: int, now_ns: int) -> None:
         """Book a result that reached its consumer in time."""

@@ -12,6 +12,7 @@ class Witness:
 
     - every accepted request ends exactly once, and only accepted ones are dispatched or ended;
     - accepted = terminal counters + waiting + running, in total and for every stream;
+    - only approved variants are dispatched;
     - a generative job is dispatched again only after its quantum was answered, on the same
       variant, never with more tokens than its bound leaves, and says how many it wrote;
     - never more executions than credits, never two models of a ``no_corun`` pair;
@@ -95,6 +96,9 @@ class Witness:
             assert request_id in self.arrivals, f'{request_id} was dispatched but never accepted'
             assert request_id not in self.running, f'{request_id} was dispatched while it runs'
             assert request_id not in self.ended, f'{request_id} was dispatched after its end'
+            contract = self.system.models[action.model].contract
+            assert action.variant_id in (contract.approved_variants or [action.variant_id]), (
+                f'{request_id} was dispatched to a variant that nobody approved')
             before = self.dispatched.get(request_id)
             cost = self.system.models[action.model].cooperative
             assert before is None or (cost is not None

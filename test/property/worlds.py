@@ -6,7 +6,8 @@ import random
 from hypothesis import strategies as st
 
 from vig_core.actions import Defer
-from vig_core.contract import Contract, Criticality, MissBudget, Overflow, QueuePolicy
+from vig_core.contract import (Contract, Criticality, DeliverySemantics, MissBudget, Overflow,
+                               QueuePolicy)
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
                              DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
                              RequestArrived, Stamp, TimeJumped)
@@ -48,7 +49,15 @@ def models(draw, name):
     consumer_period_ns = draw(st.one_of(st.none(), _ms(2, 5, 40)))
     budget = (MissBudget(1, 4, 1) if consumer_period_ns is not None and draw(st.booleans())
               else None)
+    made = draw(variants(name))
     contract = Contract(
+        approved_variants=draw(st.one_of(st.none(), st.lists(
+            st.sampled_from([each.variant_id for each in made]), min_size=1,
+            unique=True).map(tuple))),
+        delivery_semantics=draw(st.sampled_from(
+            [DeliverySemantics.LATEST_STATE] if policy.is_latest else DeliverySemantics)),
+        observation_window=draw(st.sampled_from([1, 3, 300])),
+        minimum_background_progress_percent=draw(st.sampled_from([0, 20])),
         deadline_ns=deadline_ns, max_age_ns=draw(st.one_of(st.none(), _ms(20, 40, 66, 150))),
         period_ns=draw(st.one_of(st.none(), _ms(20, 33, 50, 100))),
         min_quality=draw(st.sampled_from([0, 0, 0.6])),
@@ -57,7 +66,7 @@ def models(draw, name):
         require_new_sample_each_cycle=draw(st.booleans()))
     return Model(
         name=name, criticality=draw(st.sampled_from(Criticality)), contract=contract,
-        variants=draw(variants(name)), policy=policy, capacity=capacity,
+        variants=made, policy=policy, capacity=capacity,
         overflow=draw(st.sampled_from(Overflow)))
 
 

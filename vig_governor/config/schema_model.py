@@ -49,8 +49,8 @@ class Extension(Block):
         default=False, description='whether a cycle needs a result that no earlier cycle used')
     observation_window: int = Field(
         default=300, ge=1, le=100_000,
-        description='how far back is looked: so many results for ages, requests for the '
-                    'progress of best-effort work, cycles for its starvation')
+        description='how far back is looked: so many results for ages (at most 1000), requests '
+                    'for the progress of best-effort work, cycles for its starvation')
     miss_budget: MissBudgetBlock | None = Field(
         default=None, description='how many uncovered cycles are acceptable; needs '
                                   'consumer_period_ms')

@@ -24,7 +24,8 @@ def check_unenforced(context: Context) -> Iterable[Finding]:
         for key, sentence in unenforced(block.contract.extension).items():
             found = True
             path = f'models.{name}.contract.extension.{key}'
-            yield warn(f'{path}: 0 code paths enforce it; {sentence}', 'see to it by other '
+            yield warn(f'{path}: 0 code paths enforce it: '
+                       f'{sentence.removeprefix("not enforced: ")}', 'see to it by other '
                        'means, or leave it out so that nobody relies on it', field=path)
     if not found:
         yield ok('0 fields are stored without being enforced')
