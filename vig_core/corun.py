@@ -128,7 +128,7 @@ class Schedule:
             if tenant.model in beside.banned and clock.is_later(tenant.ends_at, start):
                 holder, start = tenant, tenant.ends_at
         if start[0] >= NEVER:
-            return start, reservation.planned_ns
+            return start, reservation.stay.planned_ns
         planned_ns, backend_model = self._fastest(beside, start, clock, interference_ns)
         finish = (start[0] + planned_ns, start[1])
         if holder is not None:

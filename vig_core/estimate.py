@@ -16,10 +16,14 @@ Rules:
 - Of a generative model the whole run of the cost model is planned; what a quantum took counts in
   proportion, so that windows, margins and verdicts do not mind how long the quanta are.
 - A profile whose median reality exceeds twofold is wrong. That is said, and no margin covers it.
+- How long a run keeps its slot from the next is another quantity (adr/0022). Where a request was
+  at the server before the one ahead of it was answered, the distance of the two answers is that
+  of the second. Planned is p95 of these, without a margin, while there are enough to name one.
 """
 
 from bisect import bisect_left, insort
 from collections import deque
+from dataclasses import dataclass
 
 from vig_core.margin import MarginController, target_permille
 from vig_core.model import Model, System, Variant
@@ -34,6 +38,9 @@ LONG_PAUSE_NS = 2 * NS_PER_S
 COLD_RUNS = 4
 COLD_HORIZON_NS = 60 * NS_PER_S
 WRONG_FACTOR = 2
+OCCUPANCY_HORIZON_NS = 30 * NS_PER_S
+"""Longer than that of runtimes: what is forgotten here is planned longer, not shorter."""
+
 _NEVER = 1 << 62
 
 
@@ -83,16 +90,31 @@ class RuntimeWindow:
         return self._sorted[-(-count * percent // 100) - 1]
 
 
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """
+    How long a run keeps its slot when it begins as soon as the slot is free.
+
+    :ivar planned_ns: conservatively.
+    :ivar median_ns: as often as not.
+    """
+
+    planned_ns: int
+    median_ns: int
+
+
 class _Known:
     """
     What is known of one backend model.
 
     :ivar base_ns: p99 of the profile; the larger where two logical models share the variant.
+    :ivar apart: distances of answers on a slot that did not run dry.
     :ivar cold: the last runs after a long pause: when each ended, and what it took.
     :ivar ended_at_ns: end of the last run; ``None`` before the first.
     """
 
-    __slots__ = ('window', 'base_ns', 'median_ns', 'margin', 'cold', 'ended_at_ns', 'plan_ns')
+    __slots__ = ('window', 'base_ns', 'median_ns', 'margin', 'cold', 'ended_at_ns', 'plan_ns',
+                 'apart', 'occupancy')
 
     def __init__(self) -> None:
         self.window = RuntimeWindow()
@@ -102,6 +124,15 @@ class _Known:
         self.cold: deque[tuple[int, int]] = deque(maxlen=COLD_RUNS)
         self.ended_at_ns: int | None = None
         self.plan_ns = 0
+        self.apart = RuntimeWindow()
+        self.occupancy: Occupancy | None = None
+
+    def occupied(self) -> Occupancy | None:
+        """Plan how long a run keeps its slot, or ``None`` while too little was observed."""
+        high_ns, median_ns = self.apart.quantile_ns(95), self.apart.quantile_ns(50)
+        if high_ns is None or median_ns is None:
+            return None
+        return Occupancy(high_ns, median_ns)
 
     def planned_ns(self, now_ns: int) -> int:
         """Plan: the worst of profile, observation and, after a pause, what pauses cost before."""
@@ -173,6 +204,10 @@ class RuntimeBook:
         """Conservative runtime of a variant that runs alone."""
         return self._known[variant.backend_model].plan_ns
 
+    def occupancy(self, variant: Variant) -> Occupancy | None:
+        """Tell how long a variant keeps its slot, or ``None`` while nobody knows."""
+        return self._known[variant.backend_model].occupancy
+
     def remark(self, variant: Variant) -> str:
         """Say that reality is so much slower that the profile is wrong, or nothing."""
         known = self._known[variant.backend_model]
@@ -183,12 +218,14 @@ class RuntimeBook:
                 f'{text_ms(known.median_ns)}, that of the last runs {text_ms(observed_ns)}')
 
     def observe(self, variant: Variant, runtime_ns: int, neighbours: frozenset[str],
-                now_ns: int, planned_ns: int, began_at_ns: int | None = None) -> None:
+                now_ns: int, planned_ns: int, began_at_ns: int | None = None,
+                apart_ns: int | None = None) -> None:
         """
         Learn from a run that was answered now.
 
         :param planned_ns: what it was dispatched with.
         :param began_at_ns: where the runtime is not the time that passed.
+        :param apart_ns: time since the answer that it followed, if it was sent before that.
         """
         name = variant.backend_model
         known = self._known[name]
@@ -204,6 +241,8 @@ class RuntimeBook:
                 known.margin.learn(is_overrun=runtime_ns > planned_ns
                                    and known.wrong_median_ns is None)
             known.window.add(runtime_ns, now_ns)
+        if apart_ns is not None:
+            known.apart.add(apart_ns, now_ns)
         known.margin.narrow_from(known.window.scarce_from_ns(now_ns))
         self._plan(known, now_ns)
 
@@ -241,8 +280,10 @@ class RuntimeBook:
 
     def forget_before(self, instant_ns: int) -> None:
         """Plan without the runs that ended before an instant."""
+        long_ago_ns = instant_ns + HORIZON_NS - OCCUPANCY_HORIZON_NS
         for known in self._known.values():
-            if known.window.forget_before(instant_ns):
+            is_other = known.apart.forget_before(long_ago_ns)
+            if known.window.forget_before(instant_ns) or is_other:
                 self._plan(known, max(self._now_ns, instant_ns))
 
     def look(self, now_ns: int) -> None:
@@ -254,9 +295,9 @@ class RuntimeBook:
                 self._plan(known, now_ns)
 
     def _plan(self, known: _Known, now_ns: int) -> None:
-        plan_ns = known.planned_ns(now_ns)
-        if plan_ns != known.plan_ns:
-            known.plan_ns = plan_ns
+        plan_ns, occupancy = known.planned_ns(now_ns), known.occupied()
+        if plan_ns != known.plan_ns or occupancy != known.occupancy:
+            known.plan_ns, known.occupancy = plan_ns, occupancy
             self.version += 1
         self._next_look_ns = min(self._next_look_ns, known.changes_at_ns(now_ns))
 

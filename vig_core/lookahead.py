@@ -11,6 +11,10 @@ Rules:
   result not too old (adr/0012). Any other candidate may not make it miss its deadline.
 - A veto names the instant at which the answer can change without another event.
 
+- What was learned of occupancies (adr/0022) is a high quantile and a median. Behind each other on
+  a slot the medians add up, and the slacks above them as independent deviations do: in squares.
+  A single one, and all that was not learned, is planned with its whole slack.
+
 The two schedules, with and without the candidate, are compared arrival by arrival and only until
 they coincide again: what comes later cannot tell them apart.
 
@@ -19,9 +23,38 @@ Where models must not run together, or slow each other, ``corun`` judges by the 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isqrt
 
 from vig_core.contract import Contract
 from vig_core.why_waiting import Vetoed
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """
+    How long a run keeps a slot from the next, conservatively.
+
+    :ivar planned_ns: one that it had to wait for; the time counts from when that was free.
+    :ivar alone_ns: one that it finds idle; the time counts from its dispatch.
+    :ivar slack_ns: of ``planned_ns``, above the median; 0 where none was learned.
+    """
+
+    planned_ns: int
+    alone_ns: int
+    slack_ns: int = 0
+
+    def behind(self, end_ns: int, squares: int) -> tuple[int, int]:
+        """
+        Add it to what ends then.
+
+        :param squares: of the slack in that end.
+        :returns: its own end, and the squares of the slack in that.
+        """
+        slack_ns = self.slack_ns
+        both = squares + slack_ns * slack_ns
+        if not squares or not slack_ns:
+            return end_ns + self.planned_ns, both
+        return end_ns - isqrt(squares) + self.planned_ns - slack_ns + isqrt(both), both
 
 
 @dataclass(slots=True)
@@ -37,7 +70,7 @@ class Reservation:
 
     stream: str
     arrival_ns: int
-    planned_ns: int
+    stay: Stay
     deadline_ns: int
     is_moving: bool
     changes_at_ns: int
@@ -86,7 +119,7 @@ class Veto:
         has_from_ns = now_ns if is_there else victim.arrival_ns
         return Vetoed(
             victim.stream, None if is_there else victim.arrival_ns - now_ns, victim.is_moving,
-            victim.planned_ns + under_way_ns, victim.deadline_ns + under_way_ns - has_from_ns,
+            victim.stay.alone_ns + under_way_ns, victim.deadline_ns + under_way_ns - has_from_ns,
             self.late_ns, planned_ns, fits_ns, fits_beside)
 
 
@@ -107,10 +140,10 @@ def pace_budget_ns(contract: Contract, budget_ns: int, planned_ns: int) -> int:
     return budget_ns + max(0, min(max_age_ns - contract.deadline_ns, period_ns) - planned_ns)
 
 
-def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned_ns: int,
+def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], stay: Stay,
          now_ns: int, overruns_at_ns: Sequence[int] = ()) -> Veto | None:
     """
-    Judge a candidate that would start on the first slot and take ``planned_ns``.
+    Judge a candidate that would start on the first slot.
 
     :param reservations: of strictly higher classes, in arrival order; read only as far as
         needed.
@@ -118,14 +151,19 @@ def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], planned
         is the one that the candidate would take.
     :param overruns_at_ns: instants from which on some of these predictions move with the clock.
     """
+    end_ns, squares = stay.behind(free_at_ns[0], 0)
+    if end_ns <= now_ns + stay.alone_ns:
+        end_ns, squares = now_ns + stay.alone_ns, 0
+    without = _Schedule.of(free_at_ns)
+    beside = _Schedule.of([end_ns, *free_at_ns[1:]])
+    beside.squares[0] = squares
     expected = iter(reservations)
     judged: list[Reservation] = []
-    find = _first_victim if len(free_at_ns) > 1 else _first_victim_on_one_slot
-    late_ns = find(expected, judged, free_at_ns, planned_ns)
+    late_ns = _first_victim(expected, judged, without, beside)
     if late_ns is None:
         return None
-    beside = [free_at_ns[0] + planned_ns, *free_at_ns[1:]]
-    until_ns = _until_ns(judged, list(free_at_ns), beside, now_ns, overruns_at_ns)
+    until_ns = _until_ns(judged, without, beside, now_ns, overruns_at_ns,
+                         end_ns == now_ns + stay.alone_ns)
     return Veto(judged[-1], late_ns, min(until_ns, _overtaken_from_ns(expected)))
 
 
@@ -136,15 +174,16 @@ def longest_that_fits_ns(reservations: Callable[[], Iterable[Reservation]],
 
     On one slot it is the longest: each try takes away by how much a frame would be late.
 
-    :param late_ns: by how much the run of ``planned_ns`` makes the first frame late.
+    :param planned_ns: how long it keeps its slot after that is free.
+    :param late_ns: by how much that run makes the first frame late.
     :returns: ``None`` where not even the shortest tries are short enough.
     """
-    find = _first_victim if len(free_at_ns) > 1 else _first_victim_on_one_slot
     for _ in range(MOST_TRIES):
         planned_ns -= late_ns
         if planned_ns <= 0:
             return None
-        found = find(reservations(), [], free_at_ns, planned_ns)
+        found = _first_victim(reservations(), [], _Schedule.of(free_at_ns),
+                              _Schedule.of([free_at_ns[0] + planned_ns, *free_at_ns[1:]]))
         if found is None:
             return planned_ns
         late_ns = found
@@ -154,59 +193,110 @@ def longest_that_fits_ns(reservations: Callable[[], Iterable[Reservation]],
 def fits_with_one_more_slot(reservations: Iterable[Reservation], free_at_ns: Sequence[int],
                             planned_ns: int, now_ns: int) -> bool:
     """Whether a vetoed candidate could have started on another slot, free now."""
-    return _first_victim(reservations, [], [now_ns, *free_at_ns], planned_ns) is None
+    return _first_victim(reservations, [], _Schedule.of([now_ns, *free_at_ns]),
+                         _Schedule.of([now_ns + planned_ns, *free_at_ns])) is None
+
+
+class _Schedule:
+    """When each slot is free, with all slack; and the squares of the slack in that."""
+
+    __slots__ = ('free_at_ns', 'squares')
+
+    def __init__(self, free_at_ns: list[int], squares: list[int]) -> None:
+        self.free_at_ns = free_at_ns
+        self.squares = squares
+
+    @classmethod
+    def of(cls, free_at_ns: Sequence[int]) -> '_Schedule':
+        """Make one without slack that was learned."""
+        return cls(list(free_at_ns), [0] * len(free_at_ns))
+
+    def copy(self) -> '_Schedule':
+        """Copy it."""
+        return _Schedule(list(self.free_at_ns), list(self.squares))
+
+    @property
+    def first_free(self) -> int:
+        """The slot that is free first."""
+        return self.free_at_ns.index(min(self.free_at_ns)) if len(self.free_at_ns) > 1 else 0
+
+    @property
+    def sorted(self) -> list[tuple[int, int]]:
+        """The slots, whichever is which."""
+        return sorted(zip(self.free_at_ns, self.squares))
+
+    def serve(self, reservation: Reservation) -> int:
+        """Put a reservation on the slot that is free first and say when it finishes."""
+        slot = self.first_free
+        finish_ns, squares = reservation.stay.behind(self.free_at_ns[slot], self.squares[slot])
+        least_ns = reservation.arrival_ns + reservation.stay.alone_ns
+        if finish_ns <= least_ns:
+            finish_ns, squares = least_ns, 0
+        self.free_at_ns[slot], self.squares[slot] = finish_ns, squares
+        return finish_ns
 
 
 def _first_victim(expected: Iterable[Reservation], judged: list[Reservation],
-                  free_at_ns: Sequence[int], planned_ns: int) -> int | None:
+                  without: _Schedule, beside: _Schedule) -> int | None:
     """Say how late the candidate makes the first reservation that it makes late, if any."""
-    without = list(free_at_ns)
-    beside = [free_at_ns[0] + planned_ns, *free_at_ns[1:]]
+    if len(without.free_at_ns) == 1:
+        return _first_victim_on_one_slot(expected, judged, without.free_at_ns[0],
+                                         beside.free_at_ns[0], beside.squares[0])
+    without, beside = without.copy(), beside.copy()
     for reservation in expected:
-        if max(beside) <= reservation.arrival_ns or sorted(without) == sorted(beside):
+        if (max(beside.free_at_ns) <= reservation.arrival_ns
+                or without.sorted == beside.sorted):
             return None
         judged.append(reservation)
-        alone_ns = _serve(reservation, without)
-        beside_ns = _serve(reservation, beside)
+        alone_ns = without.serve(reservation)
+        beside_ns = beside.serve(reservation)
         if alone_ns <= reservation.deadline_ns < beside_ns:
             return beside_ns - reservation.deadline_ns
     return None
 
 
 def _first_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Reservation],
-                              free_at_ns: Sequence[int], planned_ns: int) -> int | None:
+                              alone_ns: int, beside_ns: int, squares: int) -> int | None:
     """Do the same where there is nothing to choose: one slot is the usual case, and hot."""
-    alone_ns = free_at_ns[0]
-    beside_ns = alone_ns + planned_ns
+    alone_squares = 0
     for reservation in expected:
-        arrival_ns = reservation.arrival_ns
-        if beside_ns <= arrival_ns or alone_ns == beside_ns:
+        arrival_ns, stay = reservation.arrival_ns, reservation.stay
+        if beside_ns <= arrival_ns or (alone_ns == beside_ns and alone_squares == squares):
             return None
         judged.append(reservation)
-        planned_ns = reservation.planned_ns
-        alone_ns = (alone_ns if alone_ns > arrival_ns else arrival_ns) + planned_ns
-        beside_ns += planned_ns
+        least_ns = arrival_ns + stay.alone_ns
+        if stay.slack_ns:
+            alone_ns, alone_squares = stay.behind(alone_ns, alone_squares)
+            beside_ns, squares = stay.behind(beside_ns, squares)
+        else:
+            alone_ns += stay.planned_ns
+            beside_ns += stay.planned_ns
+        if alone_ns <= least_ns:
+            alone_ns, alone_squares = least_ns, 0
+        if beside_ns <= least_ns:
+            beside_ns, squares = least_ns, 0
         if alone_ns <= reservation.deadline_ns < beside_ns:
             return beside_ns - reservation.deadline_ns
     return None
 
 
-def _until_ns(judged: Iterable[Reservation], without: list[int], beside: list[int], now_ns: int,
-              overruns_at_ns: Sequence[int]) -> int:
+def _until_ns(judged: Iterable[Reservation], without: _Schedule, beside: _Schedule, now_ns: int,
+              overruns_at_ns: Sequence[int], is_candidate_moving: bool) -> int:
     """Go through the schedules once more and say when time alone can change the verdict."""
-    until_ns = min((at_ns for at_ns in (*without, *overruns_at_ns) if at_ns > now_ns),
+    until_ns = min((at_ns for at_ns in (*without.free_at_ns, *overruns_at_ns) if at_ns > now_ns),
                    default=_FOREVER)
     answer_ns = _FOREVER
     is_any_moving = any(at_ns <= now_ns for at_ns in overruns_at_ns)
-    is_end_moving = [is_any_moving or without[0] <= now_ns, *(is_any_moving for _ in without[1:])]
+    is_end_moving = [is_any_moving or is_candidate_moving,
+                     *(is_any_moving for _ in without.free_at_ns[1:])]
     for reservation in judged:
         deadline_ns = reservation.deadline_ns
-        alone_ns = _serve(reservation, without)
+        alone_ns = without.serve(reservation)
         answer_ns = _in_time_from_ns(reservation, beside, is_end_moving, now_ns)
-        _serve(reservation, beside)
+        beside.serve(reservation)
         is_any_moving = is_any_moving or reservation.is_moving
         until_ns = min(until_ns, reservation.changes_at_ns)
-        is_pushed = alone_ns - reservation.planned_ns > reservation.arrival_ns
+        is_pushed = alone_ns > reservation.arrival_ns + reservation.stay.alone_ns
         if is_any_moving and is_pushed and not reservation.is_moving and alone_ns <= deadline_ns:
             until_ns = min(until_ns, now_ns + deadline_ns - alone_ns + 1)
     return min(until_ns, answer_ns)
@@ -220,7 +310,7 @@ def _overtaken_from_ns(expected: Iterator[Reservation]) -> int:
     return _FOREVER
 
 
-def _in_time_from_ns(reservation: Reservation, free_at_ns: list[int], is_end_moving: list[bool],
+def _in_time_from_ns(reservation: Reservation, schedule: _Schedule, is_end_moving: list[bool],
                      now_ns: int) -> int:
     """
     Say when an overdue frame that is late behind what runs first may be in time.
@@ -228,29 +318,20 @@ def _in_time_from_ns(reservation: Reservation, free_at_ns: list[int], is_end_mov
     Its deadline moves with the clock. The end that it follows may stand still, or move until
     another end comes first. Notes for the slot whether its next end will move.
     """
-    slot = free_at_ns.index(min(free_at_ns))
-    end_ns, is_moving = free_at_ns[slot], is_end_moving[slot]
-    if end_ns <= reservation.arrival_ns:
-        is_end_moving[slot] = reservation.is_moving or (
-            is_moving and end_ns == reservation.arrival_ns)
+    slot = schedule.first_free
+    end_ns, is_moving = schedule.free_at_ns[slot], is_end_moving[slot]
+    finish_ns, _ = reservation.stay.behind(end_ns, schedule.squares[slot])
+    early_ns = reservation.arrival_ns + reservation.stay.alone_ns - finish_ns
+    if early_ns >= 0:
+        is_end_moving[slot] = reservation.is_moving or (is_moving and early_ns == 0)
         return _FOREVER
     if not reservation.is_moving:
         return _FOREVER
     if not is_moving:
-        return now_ns + end_ns + reservation.planned_ns - reservation.deadline_ns
+        return now_ns + finish_ns - reservation.deadline_ns
     return now_ns + 1 - end_ns + min(
-        (other_ns for other_ns, is_other_moving in zip(free_at_ns, is_end_moving)
+        (other_ns for other_ns, is_other_moving in zip(schedule.free_at_ns, is_end_moving)
          if not is_other_moving), default=_FOREVER)
-
-
-def _serve(reservation: Reservation, free_at_ns: list[int]) -> int:
-    """Put a reservation on the slot that is free first and say when it finishes."""
-    slot = free_at_ns.index(min(free_at_ns)) if len(free_at_ns) > 1 else 0
-    start_ns = free_at_ns[slot]
-    if start_ns < reservation.arrival_ns:
-        start_ns = reservation.arrival_ns
-    free_at_ns[slot] = finish_ns = start_ns + reservation.planned_ns
-    return finish_ns
 
 
 _FOREVER = 1 << 62

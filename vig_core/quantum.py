@@ -82,7 +82,7 @@ def find_gap(expected: Iterable[Reservation], free_at_ns: Sequence[int], now_ns:
         first_ns = min(others, default=NEVER)
         if first_ns > frame.arrival_ns or is_apart(frame):
             return Gap(max(0, frame.arrival_ns - free_at_ns[0]), frame.stream, until_ns)
-        others[others.index(first_ns)] = frame.arrival_ns + frame.planned_ns
+        others[others.index(first_ns)] = frame.arrival_ns + frame.stay.alone_ns
     return Gap(None, '', until_ns)
 
 

@@ -108,7 +108,8 @@ class Reactions:
         claim = self._roster.slots.end(request.request_id, now_ns=self._roster.now_ns)
         assert request.variant is not None
         self._runtimes.observe(request.variant, max(0, self._roster.now_ns - claim.begins_at_ns),
-                               claim.neighbours, self._roster.now_ns, claim.planned_ns)
+                               claim.neighbours, self._roster.now_ns, claim.planned_ns,
+                               apart_ns=claim.apart_ns(self._roster.now_ns))
         self._roster.deliver(request, claim)
 
     def _on_quantum_completed(self, event: QuantumCompleted) -> None:

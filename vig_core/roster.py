@@ -98,7 +98,7 @@ class Roster:
         request.variant = choice.variant
         request.dispatched_at_ns = self.now_ns
         self.slots.take(request, now_ns=self.now_ns, planned_ns=choice.planned_ns,
-                        optimistic_ns=optimistic_ns)
+                        optimistic_ns=optimistic_ns, occupancy=choice.occupancy)
         account = self.ledger.of(request)
         account.note_waiting(-1, self.now_ns, has_started=True)
         account.running += 1

@@ -14,13 +14,13 @@ from vig_core import corun
 from vig_core.actions import OverloadState
 from vig_core.contract import Criticality, QueuePolicy
 from vig_core.cutting import Cutter
-from vig_core.estimate import RuntimeBook
+from vig_core.estimate import Occupancy, RuntimeBook
 from vig_core.guards import Expected, Guard, Guards
 from vig_core.held import Held, Selection
 from vig_core.interference import added_ns
 from vig_core.ledger import Ledger
 from vig_core.lookahead import (Beside, fits_with_one_more_slot, longest_that_fits_ns,
-                                pace_budget_ns, Reservation, Veto, veto)
+                                pace_budget_ns, Reservation, Stay, Veto, veto)
 from vig_core.model import Model, System
 from vig_core.patience import Wait, wait_for_successor
 from vig_core.request import Request
@@ -118,12 +118,13 @@ class Selector:
         """Say what would have had to be different, where that is cheap to know."""
         fits_ns, fits_beside, under_way_ns = None, False, self._slots.overlap_ns
         if not self._is_coupled:
-            keeps_ns = self._slots.keeps_ns(choice.planned_ns)
+            stay = self._stay(choice.planned_ns, choice.occupancy)
+            keeps_ns = max(stay.planned_ns, now_ns + stay.alone_ns - free_at_ns[0])
             fits_ns = longest_that_fits_ns(
                 lambda: self._reservations(arrivals, model, now_ns), free_at_ns, keeps_ns,
                 stopper.late_ns)
             fits_beside = fits_with_one_more_slot(
-                self._reservations(arrivals, model, now_ns), free_at_ns, keeps_ns, now_ns)
+                self._reservations(arrivals, model, now_ns), free_at_ns, stay.alone_ns, now_ns)
             if fits_ns is not None:
                 fits_ns = min(fits_ns + choice.planned_ns - keeps_ns, LEAST_SHARE * fits_ns)
         return stopper.because(now_ns, choice.planned_ns, under_way_ns, fits_ns, fits_beside)
@@ -153,6 +154,8 @@ class Selector:
             start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
             plans_ns=plans_ns)
         choice.tokens = tokens
+        if request.job is None:
+            choice.occupancy = self._runtimes.occupancy(choice.variant)
         return choice
 
     def _look_ahead(self, request: Request, choice: Choice, free_at_ns: list[int],
@@ -161,8 +164,15 @@ class Selector:
         if self._is_coupled:
             return self._veto_beside(request, choice, held, arrivals, now_ns)
         return veto(self._reservations(arrivals, request.model, now_ns), free_at_ns,
-                    self._slots.keeps_ns(choice.planned_ns), now_ns,
+                    self._stay(choice.planned_ns, choice.occupancy), now_ns,
                     self._slots.overruns_at_ns())
+
+    def _stay(self, planned_ns: int, occupancy: Occupancy | None) -> Stay:
+        """Say how long a run of this plan keeps a slot."""
+        alone_ns = self._slots.alone_ns(planned_ns)
+        if occupancy is None or occupancy.planned_ns >= alone_ns:
+            return Stay(alone_ns, alone_ns)
+        return Stay(occupancy.planned_ns, alone_ns, occupancy.planned_ns - occupancy.median_ns)
 
     def _wait(self, request: Request, choice: Choice, free_at_ns: list[int],
               now_ns: int) -> Wait | None:
@@ -216,8 +226,9 @@ class Selector:
 
     def _reserve_waiting(self, request: Request) -> Reservation:
         runs = self._runs(request.model)
+        planned_ns = min(planned_ns for _, planned_ns in runs)
         return Reservation(
-            request.stream, request.arrived_at_ns, min(planned_ns for _, planned_ns in runs),
+            request.stream, request.arrived_at_ns, Stay(planned_ns, planned_ns),
             request.deadline_at_ns, False, corun.NEVER,
             Beside(request.model.name, self._banned[request.model.name], runs, None))
 
@@ -247,9 +258,16 @@ class Selector:
 
     def _is_as_planned(self, guard: Guard) -> bool:
         """Whether a kept reservation still has the runtime that is planned now."""
-        return (not self._is_coupled and guard.reservation is not None
-                and guard.reservation.planned_ns == self._slots.keeps_ns(
-                    min(self._plans_ns(guard.model.name))))
+        kept = guard.reservation
+        return (not self._is_coupled and kept is not None
+                and kept.stay == self._fastest(guard.model.name))
+
+    def _fastest(self, name: str) -> Stay:
+        """Say how long the fastest variant of a model keeps a slot."""
+        plans_ns = self._plans_ns(name)
+        planned_ns = min(plans_ns)
+        return self._stay(planned_ns, self._runtimes.occupancy(
+            self._selectors[name].variants[plans_ns.index(planned_ns)]))
 
     def _reserve(self, guard: Guard, now_ns: int, *, is_paced: bool) -> Reservation | None:
         """
@@ -260,18 +278,17 @@ class Selector:
         :param is_paced: it needs to keep its pace only, not its deadline.
         """
         expected = guard.forecast.expected(now_ns)
-        plans_ns = self._plans_ns(guard.model.name)
-        if expected is None or not plans_ns:
+        if expected is None or not self._selectors[guard.model.name].variants:
             return None
-        planned_ns = min(plans_ns)
+        stay = self._fastest(guard.model.name)
         budget_ns = expected.budget_ns
         if is_paced:
-            budget_ns = pace_budget_ns(guard.model.contract, budget_ns, planned_ns)
+            budget_ns = pace_budget_ns(guard.model.contract, budget_ns, stay.alone_ns)
         # What is under way does not keep the slot: all of it ends earlier by that.
         under_way_ns = self._slots.overlap_ns
         return Reservation(
-            guard.stream, expected.arrival_ns, self._slots.keeps_ns(planned_ns),
-            expected.arrival_ns + max(budget_ns - under_way_ns, self._slots.keeps_ns(planned_ns)),
+            guard.stream, expected.arrival_ns, stay,
+            expected.arrival_ns + max(budget_ns - under_way_ns, stay.alone_ns),
             expected.is_overdue, expected.changes_at_ns,
             Beside(guard.model.name, self._banned[guard.model.name], self._runs(guard.model),
                    budget_ns) if self._is_coupled else None)

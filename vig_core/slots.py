@@ -8,12 +8,15 @@ Rules:
 - With a lead, a slot that runs takes more only when it is expected (median) to run dry within it.
   The lead is the time of an execution that is spent under way, to the server and back: it does not
   keep the slot from the next (adr/0018).
+- Where it was learned how long an execution keeps its slot (adr/0022), that counts from the end of
+  the one before it. One that finds its slot idle keeps it as long as without that knowledge.
 - A claim whose client gave up stays: its slot is quarantined and takes nothing new.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vig_core.estimate import Occupancy
 from vig_core.request import Request
 
 NEVER = 1 << 62
@@ -29,8 +32,12 @@ class Claim:
     :ivar taken_at_ns: when it was dispatched.
     :ivar begins_at_ns: when the execution began as far as is known.
     :ivar planned_ns: conservative runtime, from dispatch to answer.
-    :ivar keeps_ns: how long it keeps its slot from the next, conservatively.
+    :ivar keeps_ns: how long it keeps its slot from the next, conservatively, from its begin.
     :ivar optimistic_ns: the same by the median.
+    :ivar clears_at_ns: it cannot have cleared its slot before, however early it began.
+    :ivar expected_at_ns: the same by the median.
+    :ivar ahead: how many executions must end before it can begin; -1 where nobody knows.
+    :ivar followed_at_ns: when the last of them was answered.
     :ivar neighbours: backend models that ran at the same time at any moment of this one.
     """
 
@@ -41,8 +48,20 @@ class Claim:
     planned_ns: int
     keeps_ns: int
     optimistic_ns: int
+    clears_at_ns: int
+    expected_at_ns: int
+    ahead: int = 0
+    followed_at_ns: int | None = None
     is_quarantined: bool = False
     neighbours: frozenset[str] = frozenset()
+
+    def frees_at_ns(self, begins_at_ns: int) -> int:
+        """Say when it clears its slot, conservatively, if it begins then."""
+        return max(begins_at_ns + self.keeps_ns, self.clears_at_ns)
+
+    def apart_ns(self, now_ns: int) -> int | None:
+        """Time since the answer that it followed; ``None`` where it followed none."""
+        return None if self.followed_at_ns is None else now_ns - self.followed_at_ns
 
 
 class SlotTable:
@@ -67,6 +86,7 @@ class SlotTable:
         self._credits = 1 + pipelining_depth
         self._lead_ns = lead_ns if pipelining_depth else None
         self.overlap_ns = 0 if is_apart else self._lead_ns or 0
+        self._is_apart = is_apart
         self._now_ns = 0
         self.opens_at_ns = NEVER
         self._claims: list[list[Claim]] = [[] for _ in range(slots)]
@@ -147,7 +167,7 @@ class SlotTable:
         """
         if self._credits == 1:
             return []
-        return [claims[0].begins_at_ns + claims[0].keeps_ns for claims in self._claims
+        return [claims[0].frees_at_ns(claims[0].begins_at_ns) for claims in self._claims
                 if len(claims) > 1 and not _is_quarantined(claims)]
 
     def look(self, now_ns: int) -> None:
@@ -156,20 +176,26 @@ class SlotTable:
         if self.opens_at_ns <= now_ns:
             self._recount()
 
-    def keeps_ns(self, runtime_ns: int) -> int:
-        """Say how long an execution of this runtime keeps its slot from the next."""
+    def alone_ns(self, runtime_ns: int) -> int:
+        """Say how long an execution of this runtime keeps a slot that it finds idle."""
         if not self.overlap_ns:
             return runtime_ns
         return max(runtime_ns - self.overlap_ns, runtime_ns // LEAST_SHARE)
 
-    def take(self, request: Request, *, now_ns: int, planned_ns: int,
-             optimistic_ns: int) -> Claim:
+    def take(self, request: Request, *, now_ns: int, planned_ns: int, optimistic_ns: int,
+             occupancy: Occupancy | None = None) -> Claim:
         """Claim a credit on the open slot that is free first; there must be one."""
         self._now_ns = now_ns
         slot = self._best(now_ns) if len(self._claims) > 1 else 0
         begins_at_ns = self._dry_at_ns(self._claims[slot], now_ns)
-        claim = Claim(request, slot, now_ns, begins_at_ns, planned_ns,
-                      self.keeps_ns(planned_ns), self.keeps_ns(optimistic_ns))
+        keeps_ns, median_ns = self.alone_ns(planned_ns), self.alone_ns(optimistic_ns)
+        claim = Claim(request, slot, now_ns, begins_at_ns, planned_ns, keeps_ns, median_ns,
+                      now_ns + keeps_ns, now_ns + median_ns)
+        if occupancy is not None:
+            claim.keeps_ns = min(keeps_ns, occupancy.planned_ns)
+            claim.optimistic_ns = min(median_ns, occupancy.median_ns)
+        claim.ahead = (-1 if self._is_apart or self._quarantined
+                       else max(0, len(self._by_request) + 1 - len(self._claims)))
         assert request.variant is not None
         if self._by_request:
             self._meet(claim, request.variant.backend_model)
@@ -186,7 +212,8 @@ class SlotTable:
         """
         self._now_ns = now_ns
         slot = max(self._best(now_ns), 0)
-        claim = Claim(request, slot, now_ns, now_ns, 0, 0, 0, is_quarantined=True)
+        claim = Claim(request, slot, now_ns, now_ns, 0, 0, 0, now_ns, now_ns,
+                      is_quarantined=True)
         self._quarantined += 1
         self._claims[slot].append(claim)
         self._by_request[request.request_id] = claim
@@ -214,6 +241,11 @@ class SlotTable:
         rest = self._claims[claim.slot]
         was_first = rest[0] is claim
         rest.remove(claim)
+        for other in self._by_request.values():
+            if other.ahead > 0:
+                other.ahead -= 1
+                if not other.ahead:
+                    other.followed_at_ns = now_ns
         if rest and was_first:
             # It was under way already when the one before it ended.
             rest[0].begins_at_ns = max(now_ns - self.overlap_ns, rest[0].taken_at_ns)
@@ -247,8 +279,10 @@ class SlotTable:
 
     def _opens_at_ns(self, claims: list[Claim]) -> int:
         assert self._lead_ns is not None
-        return (claims[0].begins_at_ns + sum(claim.optimistic_ns for claim in claims)
-                - self._lead_ns + self.overlap_ns)
+        ends_at_ns = claims[0].begins_at_ns
+        for claim in claims:
+            ends_at_ns = max(ends_at_ns + claim.optimistic_ns, claim.expected_at_ns)
+        return ends_at_ns - self._lead_ns + self.overlap_ns
 
     def _best(self, now_ns: int) -> int:
         best, best_ns = -1, 0
@@ -268,7 +302,7 @@ class SlotTable:
         dry_ns = now_ns
         for claim in claims:
             begins_ns = claim.begins_at_ns if claim is claims[0] else dry_ns
-            dry_ns = max(dry_ns, begins_ns + claim.keeps_ns)
+            dry_ns = max(dry_ns, claim.frees_at_ns(begins_ns))
         return dry_ns
 
 

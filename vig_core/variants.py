@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vig_core.actions import OverloadState
+from vig_core.estimate import Occupancy
 from vig_core.model import Model, Variant
 from vig_core.why_waiting import Chosen
 
@@ -30,6 +31,7 @@ class Choice:
     :ivar left_ns: from its begin to the deadline.
     :ivar better: the variants of a higher quality, and their plans.
     :ivar tokens: of a generative job: to write at most.
+    :ivar occupancy: how long it keeps its slot from the next, where that was learned.
     """
 
     variant: Variant
@@ -39,6 +41,7 @@ class Choice:
     tokens: int = 0
     better: Sequence[tuple[Variant, int]] = ()
     is_overloaded: bool = False
+    occupancy: Occupancy | None = None
 
     @property
     def because(self) -> Chosen:

@@ -127,11 +127,12 @@ def points(found: Mapping[str, Scenario], calibration: Measured, turnaround_ns: 
     """
     plan = [('ramp', load) for load in (QUICK_LOADS if is_quick else LOADS)]
     plan += [('block', 0), ('bursts', 0), ('four-cameras', CAMERAS_LOAD)]
-    return [point_at(_shortened_to(found[name], duration_ns), load, calibration, turnaround_ns)
+    return [point_at(shortened_to(found[name], duration_ns), load, calibration, turnaround_ns)
             for name, load in plan]
 
 
-def _shortened_to(scenario: Scenario, duration_ns: int) -> Scenario:
+def shortened_to(scenario: Scenario, duration_ns: int) -> Scenario:
+    """Let a scenario take another time; its bursts keep their places in it."""
     whole_ns = scenario.duration_ns
 
     def shorter(arrivals: ArrivalProcess) -> ArrivalProcess:

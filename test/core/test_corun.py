@@ -4,12 +4,12 @@ from hypothesis import given, settings, strategies as st
 import pytest
 from vig_core import lookahead
 from vig_core.corun import Clockwork, NEVER, Schedule, Tenant, veto
-from vig_core.lookahead import Beside, Reservation
+from vig_core.lookahead import Beside, Reservation, Stay
 
 
 def place(arrival, planned, deadline, name='cam', banned=(), moving=False, changes=10_000):
     """A reservation in plain numbers; its backend model carries its name."""
-    return Reservation(name, arrival, planned, deadline, moving, changes, Beside(
+    return Reservation(name, arrival, Stay(planned, planned), deadline, moving, changes, Beside(
         name, frozenset(banned), ((name, planned),), deadline - arrival))
 
 
@@ -112,7 +112,8 @@ def test_where_nothing_is_coupled_it_says_what_the_plain_lookahead_says(world):
     reservations = reservations_of({**world, 'bans': []})
     free = [min(world['free']), *sorted(world['free'])[1:]]
     found = judge(reservations, free, world['planned'])
-    plain = lookahead.veto(iter(reservations), free, world['planned'], 0)
+    plain = lookahead.veto(
+        iter(reservations), free, Stay(world['planned'], world['planned']), 0)
     assert (found is None) == (plain is None)
     assert found is None or (found.victim, found.late_ns) == (plain.victim, plain.late_ns)
 

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 from vig_core.contract import MissBudget
 from vig_core.estimate import (
-    COLD_HORIZON_NS, HORIZON_NS, LONG_PAUSE_NS, MIN_RUNS, RuntimeBook, RuntimeWindow, WINDOW_RUNS,
+    COLD_HORIZON_NS, HORIZON_NS, LONG_PAUSE_NS, MIN_RUNS, Occupancy, OCCUPANCY_HORIZON_NS,
+    RuntimeBook, RuntimeWindow, WINDOW_RUNS,
 )
 from vig_core.interference import added_ns
 from vig_core.units import ms, NS_PER_S
@@ -266,3 +267,38 @@ def test_interference_is_directed_and_never_summed():
     assert added_ns(table, 'b', ['a']) == 1
     assert added_ns(table, 'c', ['a', 'b']) == 0
     assert added_ns(table, 'a', []) == 0
+
+
+def observe_apart(made, only, *apart_ms, at_ns=0):
+    """Tell of runs that took 20 ms and were answered that long after what they followed."""
+    for each in apart_ms:
+        made.observe(only, ms(20), NOBODY, at_ns, ms(22), apart_ns=ms(each))
+
+
+def test_how_long_a_slot_is_kept_is_unknown_before_there_are_enough_distances():
+    made, only = book()
+    observe_apart(made, only, *[12] * (MIN_RUNS - 1))
+    assert made.occupancy(only) is None
+    for _ in range(MIN_RUNS):
+        observe(made, only, 20)
+    assert made.occupancy(only) is None
+    version = made.version
+    observe_apart(made, only, 12)
+    assert made.occupancy(only) == Occupancy(ms(12), ms(12))
+    assert made.version > version
+
+
+def test_a_slot_is_kept_for_p95_of_the_distances_without_a_margin():
+    made, only = book(margin=150)
+    observe_apart(made, only, *range(1, 21))
+    assert made.occupancy(only) == Occupancy(ms(19), ms(10))
+    assert made.plan_ns(only) == ms(30)
+
+
+def test_distances_are_remembered_longer_than_runtimes():
+    made, only = book()
+    observe_apart(made, only, *[12] * MIN_RUNS, at_ns=HORIZON_NS)
+    made.forget_before(HORIZON_NS + OCCUPANCY_HORIZON_NS - HORIZON_NS)
+    assert made.occupancy(only) is not None
+    made.forget_before(HORIZON_NS + OCCUPANCY_HORIZON_NS - HORIZON_NS + 1)
+    assert made.occupancy(only) is None

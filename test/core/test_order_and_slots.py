@@ -4,6 +4,7 @@ from itertools import permutations
 
 from making import request
 import pytest
+from vig_core.estimate import Occupancy
 from vig_core.order import ranked
 from vig_core.slots import SlotTable
 from vig_core.units import ms
@@ -30,11 +31,12 @@ def test_urgency_ranks_within_a_class_and_never_above_it():
     assert ranked([calm, urgent, vip], lambda each: each is urgent) == [vip, urgent, calm]
 
 
-def take(table, number, now=0.0, planned=20.0, optimistic=10.0):
+def take(table, number, now=0.0, planned=20.0, optimistic=10.0, occupancy=None):
     """Dispatch a request onto the table; times in milliseconds."""
     each = request(number, model(f'm{number}'))
     each.variant = each.model.variants[0]
-    return table.take(each, now_ns=ms(now), planned_ns=ms(planned), optimistic_ns=ms(optimistic))
+    return table.take(each, now_ns=ms(now), planned_ns=ms(planned), optimistic_ns=ms(optimistic),
+                      occupancy=occupancy)
 
 
 @pytest.mark.parametrize('slots, depth', [(1, 0), (1, 2), (3, 0), (2, 1)])
@@ -109,3 +111,72 @@ def test_neighbours_are_all_that_ran_at_the_same_time_at_any_moment():
     third = take(table, 2)
     assert first.neighbours == {'m1_main', 'm2_main'}
     assert third.neighbours == {'m0_main'}
+
+
+def test_behind_another_a_learned_occupancy_counts_and_on_an_idle_slot_the_whole():
+    table = SlotTable(1, 1, ms(4))
+    learned = Occupancy(ms(9), ms(7))
+    take(table, 0, occupancy=learned)
+    assert table.next_free_ns(0) == [ms(16)]
+    take(table, 1, now=5, occupancy=learned)
+    assert table.next_free_ns(ms(5)) == [ms(25)]
+    table.end(0, now_ns=ms(14))
+    assert table.next_free_ns(ms(14)) == [ms(21)], 'from 10 on for 9, but not before 5 + 16'
+
+
+def test_a_learned_occupancy_is_never_longer_than_the_plan():
+    table = SlotTable(1, 1, ms(4))
+    take(table, 0)
+    take(table, 1, occupancy=Occupancy(ms(30), ms(25)))
+    assert table.next_free_ns(0) == [ms(32)]
+
+
+def test_the_next_is_sent_when_the_learned_medians_have_nearly_passed():
+    table = SlotTable(1, 2, ms(4))
+    take(table, 0)
+    assert table.opens_at_ns == ms(6)
+    table.look(ms(6))
+    take(table, 1, now=6, occupancy=Occupancy(ms(9), ms(3)))
+    assert table.opens_at_ns == ms(12), '6 without the way, then 3, but sent at 6 not before 12'
+
+
+def apart(table, number, at):
+    """End a request; milliseconds since the answer that it followed."""
+    apart_ns = table.end(number, now_ns=ms(at)).apart_ns(ms(at))
+    return None if apart_ns is None else apart_ns / ms(1)
+
+
+def test_what_was_sent_before_an_answer_followed_that_answer():
+    table = SlotTable(1, 2)
+    for number in range(3):
+        take(table, number)
+    assert [apart(table, number, at) for number, at in ((0, 20), (1, 32), (2, 40))] == [
+        None, 12, 8]
+    take(table, 3, now=40)
+    assert apart(table, 3, 60) is None
+
+
+def test_on_several_slots_it_followed_the_answer_that_freed_one():
+    table = SlotTable(2, 1)
+    for number in range(4):
+        take(table, number)
+    assert [apart(table, number, at) for number, at in ((0, 20), (1, 24), (3, 32), (2, 35))] == [
+        None, None, 8, 15]
+
+
+def test_behind_an_execution_without_a_proven_end_nothing_is_learned():
+    table = SlotTable(2, 1)
+    take(table, 0)
+    table.quarantine(0)
+    take(table, 1)
+    take(table, 2)
+    table.end(1, now_ns=ms(20))
+    assert apart(table, 2, 30) is None
+
+
+def test_where_what_runs_together_matters_nothing_is_learned():
+    table = SlotTable(1, 1, is_apart=True)
+    take(table, 0)
+    take(table, 1)
+    table.end(0, now_ns=ms(20))
+    assert apart(table, 1, 30) is None

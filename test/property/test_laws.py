@@ -6,9 +6,12 @@ through: conservation, credits, one waiting request per key, no idle slot withou
 """
 
 import copy
+from dataclasses import replace
+from unittest.mock import patch
 
 from hypothesis import given, strategies as st
 import pytest
+from vig_core import estimate
 from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
                              ExecutionsProvenOver, RequestArrived, TimeJumped, Woke)
@@ -53,6 +56,14 @@ def test_extra_ticks_change_nothing(system, script, seed):
 def test_extra_ticks_change_nothing_while_frames_are_awaited(system, script, seed):
     life = live(system, script)
     assert relive(life, seed=seed).log == life.log
+
+
+@given(awaited_systems(), awaited_moves, st.integers(0, 1 << 30))
+def test_extra_ticks_change_nothing_where_occupancies_are_learned_at_once(system, script, seed):
+    system = replace(system, pipelining_lead_ns=None)
+    with patch.object(estimate, 'MIN_RUNS', 1):
+        life = live(system, script)
+        assert relive(life, seed=seed).log == life.log
 
 
 @given(systems(), moves)

@@ -123,6 +123,7 @@ def awaited_systems(draw):
             st.sampled_from(backends), st.sampled_from(backends), _ms(1, 3, 7)), max_size=3))
     return System(models=made, slots=draw(st.sampled_from([1, 1, 2, 3])),
                   pipelining_depth=draw(st.sampled_from([0, 0, 1, 2])), margin_percent=100,
+                  pipelining_lead_ns=draw(st.one_of(st.none(), _ms(0, 1, 3))),
                   no_corun=frozenset(map(frozenset, bans)),
                   interference_ns={(victim, other): added for victim, other, added
                                    in interference})

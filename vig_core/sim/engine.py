@@ -15,7 +15,7 @@ from vig_core.events import BackendCompleted, Event, RequestArrived, Woke
 from vig_core.model import System
 from vig_core.request import Reason
 from vig_core.sim.client import Client
-from vig_core.sim.server import Server
+from vig_core.sim.server import Backend, NEVER, Server
 from vig_core.sim.workload import ArrivalProcess, Frame, RuntimeLaw
 
 _ANSWER, _ARRIVAL = 0, 1
@@ -70,27 +70,29 @@ class Run:
 
 
 def simulate(policy: Policy, system: System, streams: Sequence[SimStream], *, seed: int,
-             duration_ns: int, laws: Mapping[str, RuntimeLaw] | None = None) -> Run:
+             duration_ns: int, laws: Mapping[str, RuntimeLaw] | None = None,
+             backend: Backend | None = None) -> Run:
     """
     Play a workload to a policy until every frame captured in ``duration_ns`` has ended.
 
     :param laws: what reality costs by backend model; by default exactly what is profiled.
+    :param backend: what executes instead of one ``Server`` with these laws.
     """
     reality = {variant.backend_model: RuntimeLaw.of(variant.profile)
                for model in system.models.values() for variant in model.variants}
-    return _Simulation(policy, system, streams, seed, duration_ns,
-                       {**reality, **(laws or {})}).run()
+    backend = backend or Server(seed, {**reality, **(laws or {})}, system.interference_ns)
+    return _Simulation(policy, system, streams, seed, duration_ns, backend).run()
 
 
 class _Simulation:
     """One run; used once."""
 
     def __init__(self, policy: Policy, system: System, streams: Sequence[SimStream], seed: int,
-                 duration_ns: int, laws: Mapping[str, RuntimeLaw]) -> None:
+                 duration_ns: int, backend: Backend) -> None:
         self._policy = policy
         self._variants = {(model.name, variant.variant_id): variant
                           for model in system.models.values() for variant in model.variants}
-        self._server = Server(seed, laws, system.interference_ns)
+        self._backend = backend
         self._out = Run(duration_ns)
         self._digest = hashlib.sha256()
         self._heap: list[tuple[int, int, int, int, int | tuple[SimStream, Frame]]] = []
@@ -112,7 +114,12 @@ class _Simulation:
         while True:
             at_ns = self._heap[0][0] if self._heap else None
             wakeup_ns = self._policy.next_wakeup_ns()
-            if wakeup_ns is not None and (at_ns is None or wakeup_ns < at_ns):
+            open_ns = self._backend.next_ns()
+            if open_ns < NEVER and open_ns <= min(
+                    each_ns for each_ns in (at_ns, wakeup_ns, open_ns) if each_ns is not None):
+                request_id, answered_at_ns = self._backend.advance()
+                self._push(answered_at_ns, _ANSWER, 0, request_id)
+            elif wakeup_ns is not None and (at_ns is None or wakeup_ns < at_ns):
                 if at_ns is None and not self._frames:
                     break
                 self._feed(Woke(), wakeup_ns)
@@ -128,7 +135,7 @@ class _Simulation:
     def _next(self) -> None:
         at_ns, _, _, _, what = heappop(self._heap)
         if isinstance(what, int):
-            self._server.end(what)
+            self._backend.end(what)
             self._feed(BackendCompleted(what), at_ns)
             return
         stream, frame = what
@@ -144,8 +151,9 @@ class _Simulation:
             if isinstance(action, Dispatch):
                 stream, index, _ = self._frames[action.request_id]
                 variant = self._variants[action.model, action.variant_id]
-                ends_ns = self._server.begin(action.request_id, stream, index, variant, now_ns)
-                self._push(ends_ns, _ANSWER, 0, action.request_id)
+                ends_ns = self._backend.begin(action.request_id, stream, index, variant, now_ns)
+                if ends_ns is not None:
+                    self._push(ends_ns, _ANSWER, 0, action.request_id)
             elif isinstance(action, Terminate):
                 stream, _, captured_ns = self._frames.pop(action.request_id)
                 self._out.ends.append(Delivery(stream, action.reason, captured_ns, now_ns,

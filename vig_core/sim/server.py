@@ -2,10 +2,30 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from vig_core.interference import added_ns
 from vig_core.model import Variant
 from vig_core.sim.workload import RuntimeLaw
+
+NEVER = 1 << 62
+
+
+class Backend(Protocol):
+    """What executes, as the engine sees it."""
+
+    def begin(self, request_id: int, stream: str, index: int, variant: Variant,
+              now_ns: int) -> int | None:
+        """Take in a request; says when its answer comes, or ``None`` while that is open."""
+
+    def next_ns(self) -> int:
+        """Say when the backend does something by itself; ``NEVER`` for nothing."""
+
+    def advance(self) -> tuple[int, int]:
+        """Do it; returns whose answer is known now, and when it comes."""
+
+    def end(self, request_id: int) -> None:
+        """Learn that an answer was delivered."""
 
 
 @dataclass(slots=True)
@@ -30,6 +50,18 @@ class Server:
                                self.running.values())
         self.running[request_id] = variant.backend_model
         return now_ns + runtime_ns
+
+    def next_ns(self) -> int:
+        """Do nothing by itself: every end is known from the beginning."""
+        return NEVER
+
+    def advance(self) -> tuple[int, int]:
+        """
+        Never asked for.
+
+        :raises AssertionError: always.
+        """
+        raise AssertionError('nothing of this server is open')
 
     def end(self, request_id: int) -> None:
         """Forget an execution that is over."""
