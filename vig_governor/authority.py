@@ -1,6 +1,8 @@
 """
-Whether the profiles still speak for what runs: looked at for each activation, and again for each
-model that the server was seen to start anew, because its weights may be others.
+Whether the profiles still speak for what runs.
+
+Looked at for each activation, and again for each model that the server was seen to start anew,
+because its weights may be others.
 
 It takes a thread of its own, because a SHA-256 over the weights takes seconds and a lifecycle
 transition may not. A contradiction reaches the scheduler as an event and widens the margin; it

@@ -1,5 +1,7 @@
 """The window of a miss budget over the lifecycle: it goes on, and a new contract begins anew."""
 
+from pathlib import Path
+
 import pytest
 from stage import config_text, image, model_text, Parameter, stream_text
 
@@ -59,6 +61,20 @@ def test_a_window_goes_on_over_deactivation_and_cleanup_and_counts_the_time_betw
         again.handle(event, now_ns=at_ns)
     assert again.snapshot(now_ns=recorded.events[-1][0]).streams[0].weakly_hard_misses >= (
         last.weakly_hard_misses)
+
+
+def test_what_nobody_enforces_is_one_line_in_the_log_of_each_start(stage, caplog):
+    path = Path(write(stage))
+    path.write_text(path.read_text(encoding='utf-8').replace(
+        'contract_version: 1,', 'contract_version: 1, delivery_boundary: consumer, '
+        'evidence_required: qualified_slo, max_occupancy_pct: 90,'), encoding='utf-8')
+    stage.governor(str(path))
+    said = []
+    stage.node.get_logger().warning = said.append
+    assert stage.change('configure')[0], stage.node.last_failure
+    for key in ('delivery_boundary', 'evidence_required', 'max_occupancy_pct'):
+        assert sum(f'extension.{key} = ' in line and 'not enforced' in line
+                   for line in said) == 1, said
 
 
 @pytest.mark.parametrize('change, sentence', [
