@@ -11,7 +11,7 @@ SETUP = $(PYTHON) tools/setup_environment.py
 IN_ENVIRONMENT = source tools/env.sh
 
 .PHONY: help setup kilted-environment server-environment demo robot test lint colcon jazzy \
-  bench-core bench-path bench-memory bench-sim show-hardware stress faults soak bench-live clean
+  bench-core bench-path bench-memory bench-sim show-hardware stress faults soak bench-live bench-cooperative clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,10 @@ show-hardware: server-environment  ## calibrate, exchange weights and instances,
 	@$(IN_ENVIRONMENT)
 	python -m vig_governor.demo.assets prepare
 	exec python benchmark/hardware.py
+
+bench-cooperative: server-environment  ## a language model beside a camera: direct, whole, cut into quanta; QUICK=1
+	@$(IN_ENVIRONMENT)
+	exec python -m benchmark.cooperative
 
 stress: kilted-environment  ## ten million random transitions through the core; EVENTS=10000000
 	@$(IN_ENVIRONMENT)

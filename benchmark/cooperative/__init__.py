@@ -1,0 +1,1 @@
+"""A language model beside a guarded camera: direct, run whole, and cut into quanta."""

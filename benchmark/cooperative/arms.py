@@ -1,0 +1,199 @@
+"""The arms: every client straight to the server, and the governor with its jobs whole or cut."""
+
+from contextlib import ExitStack
+from pathlib import Path
+import threading
+import time
+from typing import Any
+
+from benchmark.cooperative.record import Record
+
+import numpy as np
+from numpy.typing import NDArray
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, QoSReliabilityPolicy
+from rclpy.task import Future
+from sensor_msgs.msg import Image
+from std_msgs.msg import String
+
+from vig.msg import GeneratedText, InferenceResult, RequestStatus
+
+from vig_core.errors import VigError
+from vig_core.units import NS_PER_S
+
+from vig_governor.backend.base import Answered, Outcome as Answer
+from vig_governor.backend.triton import TritonBackend
+from vig_governor.config.options import GenerativeOptions
+from vig_governor.generation import Generation
+from vig_governor.node import GovernorNode
+from vig_governor.process import make_executor, spin_until
+
+PROMPT = 'The robot in the kitchen'
+OPTIONS = GenerativeOptions('PROMPT', 'MAX_TOKENS', 'TEXT', 'TOKENS', 'END')
+REASONS = {getattr(RequestStatus, name): name.lower() for name in (
+    'COMPLETED', 'OBSOLETE', 'SUPERSEDED', 'STALE', 'INFEASIBLE', 'CAPACITY', 'CANCELLED',
+    'BACKEND_TIMEOUT', 'BACKEND_FAILED')}
+JOBS_IN_HAND = 2
+"""So that there is always work for an idle slot, as a robot with questions would have it."""
+RETRY_S = 0.25
+SETTLING_S = 2.0
+
+
+class ArmFailed(VigError):
+    """The governor did not become active; says why."""
+
+
+class Grid:
+    """The camera: one capture each period, for so long, on a thread of its own."""
+
+    def __init__(self, period_ns: int, seconds: float) -> None:
+        self._period_ns = period_ns
+        self.begin_ns = time.monotonic_ns() + NS_PER_S // 2
+        self.end_ns = self.begin_ns + round(seconds * NS_PER_S)
+
+    def run(self, capture: Any) -> None:
+        """Call ``capture(captured_ns)`` at each instant of the grid."""
+        pause = threading.Event()
+        for instant_ns in range(self.begin_ns, self.end_ns, self._period_ns):
+            pause.wait(max(0, instant_ns - time.monotonic_ns()) / NS_PER_S)
+            capture(time.monotonic_ns())
+
+
+def direct(endpoint: str, frame: NDArray[np.uint8], models: tuple[str, str], tokens: int,
+           grid: Grid, record: Record) -> None:
+    """Send each frame and each prompt as it comes; nobody decides anything."""
+    backend = TritonBackend(endpoint)
+    backend.connect(timeout_s=10)
+    backend.open_stream('camera', slots=64, transport='copy')
+    backend.open_stream('writer', slots=1, transport='copy')
+    signature = backend.inspect(models[1], timeout_s=5)
+    numbers, is_over = iter(range(1, 1_000_000)), threading.Event()
+
+    def capture(captured_ns: int) -> None:
+        record.frames += 1
+        number = next(numbers)
+
+        def end(answer: Answer) -> None:
+            backend.release(number)
+            if isinstance(answer, Answered):
+                record.delivered(captured_ns, time.monotonic_ns())
+
+        slot = backend.acquire('camera', number)
+        slot.allocate('IMAGE', frame.shape, 'UINT8')[...] = frame
+        backend.infer(number, models[0], slot, end)
+
+    def write() -> None:
+        is_over.wait(max(0, grid.begin_ns - time.monotonic_ns()) / NS_PER_S + SETTLING_S)
+        while not is_over.is_set():
+            job, done = Generation(OPTIONS, PROMPT), threading.Event()
+            slot = backend.acquire('writer', 2_000_000)
+            job.fill(slot, tokens, signature)
+
+            def end(answer: Answer) -> None:
+                if isinstance(answer, Answered):
+                    record.ended('completed', job.read(answer.outputs, tokens).tokens, 1)
+                done.set()
+
+            backend.infer(2_000_000, models[1], slot, end)
+            done.wait(60)
+            backend.release(2_000_000)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    grid.run(capture)
+    is_over.set()
+    writer.join(60)
+    backend.close()
+
+
+def governed(config: Path, frame: NDArray[np.uint8], grid: Grid, record: Record) -> None:
+    """Let the governor node decide; questions come on a topic, two are always in hand."""
+    with ExitStack() as made:
+        client = rclpy.create_node('bench_client')
+        made.callback(_spin(client, SingleThreadedExecutor()))
+        node = GovernorNode(parameter_overrides=[Parameter('config', value=str(config))])
+        made.callback(_spin(node, make_executor()))
+        reliable = QoSProfile(depth=200, reliability=QoSReliabilityPolicy.RELIABLE)
+        ask = client.create_publisher(String, '/ask', reliable)
+        counts: dict[int, GeneratedText] = {}
+        in_hand = threading.Semaphore(0)
+
+        def ended(status: RequestStatus) -> None:
+            text = counts.pop(status.request_id, None)
+            record.ended(REASONS[status.reason], text.tokens if text else 0,
+                         text.quanta if text else 0)
+            if status.reason == RequestStatus.COMPLETED:
+                in_hand.release()
+            else:
+                # Whoever is refused asks again, but not at once.
+                threading.Timer(RETRY_S, in_hand.release).start()
+
+        client.create_subscription(GeneratedText, '/ask/vig/generated', lambda text: (
+            counts.__setitem__(text.request_id, text)), reliable)
+        client.create_subscription(RequestStatus, '/ask/vig/status', ended, reliable)
+        client.create_subscription(InferenceResult, '/camera/vig/result', lambda result: (
+            record.delivered(_steady(result.header.stamp), time.monotonic_ns())), reliable)
+        camera = client.create_publisher(Image, '/camera', QoSProfile(
+            depth=5, reliability=QoSReliabilityPolicy.BEST_EFFORT))
+        for transition in (node.trigger_configure, node.trigger_activate):
+            transition()
+            if node.last_failure:
+                raise ArmFailed(node.last_failure)
+        end_s = time.monotonic() + 10
+        while not (camera.get_subscription_count() and ask.get_subscription_count()):
+            if time.monotonic() > end_s:
+                raise ArmFailed('the governor did not subscribe within 10 s')
+            threading.Event().wait(0.05)
+        # Sending the same picture again and again, only its stamp is new.
+        image = Image(height=frame.shape[0], width=frame.shape[1], encoding='rgb8',
+                      step=3 * frame.shape[1])
+        image.data = frame.tobytes()
+        is_over = threading.Event()
+
+        def feed() -> None:
+            # The forecast knows the camera first.
+            is_over.wait(max(0, grid.begin_ns - time.monotonic_ns()) / NS_PER_S + SETTLING_S)
+            for _ in range(JOBS_IN_HAND):
+                in_hand.release()
+            while not is_over.is_set():
+                if in_hand.acquire(timeout=0.2):
+                    ask.publish(String(data=PROMPT))
+
+        def capture(captured_ns: int) -> None:
+            record.frames += 1
+            stamp = captured_ns - time.monotonic_ns() + time.time_ns()
+            image.header.stamp.sec, image.header.stamp.nanosec = divmod(stamp, NS_PER_S)
+            camera.publish(image)
+
+        questions = threading.Thread(target=feed)
+        questions.start()
+        grid.run(capture)
+        is_over.set()
+        questions.join(5)
+        node.trigger_deactivate()
+        node.trigger_cleanup()
+
+
+def _steady(stamp: Any) -> int:
+    """Turn a stamp of this host's clock of day into an instant of its steady clock."""
+    captured_ns: int = stamp.sec * NS_PER_S + stamp.nanosec
+    return captured_ns - time.time_ns() + time.monotonic_ns()
+
+
+def _spin(node: Any, executor: Any) -> Any:
+    """Run a node on a thread of its own; gives what ends it."""
+    executor.add_node(node)
+    done = Future(executor=executor)
+    thread = threading.Thread(target=spin_until, args=(executor, done))
+    thread.start()
+
+    def close() -> None:
+        executor.create_task(done.set_result, None)
+        thread.join(30)
+        executor.remove_node(node)
+        executor.shutdown()
+        node.destroy_node()
+
+    return close
