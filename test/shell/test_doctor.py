@@ -247,13 +247,6 @@ def test_a_job_that_fits_between_no_two_frames_is_told_with_three_remedies(conte
     only(timing_checks.check_background(two), Level.OK, '2 slots')
 
 
-def test_a_token_that_fits_into_no_gap_is_told(context):
-    text = changed('streams:\n', LLM.replace('    variants', '    cooperative: {tokens_per_second:'
-                   ' 20, base_cost_us: 9000, max_total_tokens: 48}\n    variants'))
-    only(timing_checks.check_quanta(context(text)), Level.WARN, '59.0 ms', '51.0 ms')
-    only(timing_checks.check_quanta(context()), Level.OK, '0 cooperative')
-
-
 def test_the_supply_rule_counts_transport_where_it_was_heard(context):
     made = context()
     only(timing_checks.check_supply(made), Level.OK, '1 guarded')

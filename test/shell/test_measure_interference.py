@@ -6,7 +6,7 @@ from vig_core.units import ms, us
 from vig_governor.measure.cells import Cell
 from vig_governor.measure.exchange import MeasurementFailed
 from vig_governor.measure.interference import Beside, Calibration, suggest_taking_turns
-from vig_governor.measure.lines import fit_line, measure_quantum_cost, quantum_cost
+from vig_governor.measure.lines import fit_line, measure_quantum_cost, quantum_cost, Sample
 from vig_governor.measure.profiling import MeasuredProfile
 
 
@@ -65,11 +65,40 @@ def cost_of(context, tokens):
     return ms(10) + us(200) * context + ms(4) * tokens
 
 
+def begun(context, tokens):
+    """Begin a text on a server that remembers nothing."""
+    return Sample(context, cost_of(context, 1), cost_of(context + 1, tokens))
+
+
 def test_base_cost_rate_and_prefill_are_found_again():
-    found = measure_quantum_cost(cost_of)
+    found = measure_quantum_cost(begun)
     assert found.base_cost_us == 10_000
     assert found.tokens_per_second == pytest.approx(250)
     assert found.prefill_per_token_us == pytest.approx(200)
+    assert found.new_prompt_per_token_us == pytest.approx(200)
+    assert not found.has_prefix_cache
+
+
+def test_what_a_prefix_cache_saves_is_saved_in_the_quanta_behind_and_not_in_the_first():
+    found = measure_quantum_cost(lambda context, tokens: Sample(
+        context, cost_of(context, 1), cost_of(1, tokens)))
+    assert found.prefill_per_token_us == 0
+    assert found.new_prompt_per_token_us == pytest.approx(200)
+    assert found.base_cost_us == 10_200, 'one token is read by each'
+    assert found.has_prefix_cache
+
+
+def test_the_first_text_does_not_count():
+    texts = []
+
+    def generate(context, tokens):
+        texts.append(context)
+        slow = ms(500) if len(texts) == 1 else 0
+        return Sample(context, slow + cost_of(context, 1), slow + cost_of(context + 1, tokens))
+    assert measure_quantum_cost(generate, repeats=1).base_cost_us == 10_000
+
+
+BY_PROMPT = {16: [ms(1)], 32: [ms(2)]}
 
 
 def test_one_disturbed_sample_and_one_disturbed_point_move_nothing():
@@ -77,20 +106,21 @@ def test_one_disturbed_sample_and_one_disturbed_point_move_nothing():
     points[4][0] = ms(900)
     points[8] = [ms(900)] * 5
     found = quantum_cost(points, context=16, by_context={
-        count: [cost_of(count, 1)] for count in (16, 64, 128)})
+        count: [cost_of(count, 1)] for count in (16, 64, 128)}, by_prompt=BY_PROMPT)
     assert found.tokens_per_second == pytest.approx(250)
     assert found.base_cost_us == 10_000
 
 
 def test_a_cost_is_never_negative():
     found = quantum_cost({1: [ms(1)], 2: [ms(3)]}, context=10,
-                         by_context={10: [ms(5)], 20: [ms(4)]})
+                         by_context={10: [ms(5)], 20: [ms(4)]}, by_prompt=BY_PROMPT)
     assert found.base_cost_us == 0 and found.prefill_per_token_us == 0
 
 
 def test_tokens_that_cost_nothing_are_no_rate():
     with pytest.raises(MeasurementFailed, match='honour the number of tokens'):
-        quantum_cost({1: [ms(5)], 9: [ms(5)]}, context=1, by_context={1: [ms(5)], 2: [ms(6)]})
+        quantum_cost({1: [ms(5)], 9: [ms(5)]}, context=1, by_context={1: [ms(5)], 2: [ms(6)]},
+                     by_prompt=BY_PROMPT)
 
 
 @pytest.mark.parametrize('points', [{}, {3: [1]}, {3: [1], 4: []}])

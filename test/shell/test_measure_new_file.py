@@ -8,6 +8,7 @@ import pytest
 from vig_governor.config import load_config
 from vig_governor.config.schema_model import Artifact, Manifest, Profile
 from vig_governor.measure.calibrate_cli import pairs_of
+from vig_governor.measure.lines import QuantumCost
 from vig_governor.measure.new_file import (
     CannotWrite, check_output, Figures, new_content, write_file,
 )
@@ -50,6 +51,19 @@ def test_interference_replaces_the_old_one(source, tmp_path):
     new = written(source, tmp_path / 'new.yaml', Figures({}, [
         {'victim': 'detector_large', 'co_tenant': 'detector_small', 'added_us': 1500}]))
     assert new.system.interference_ns == {('detector_large', 'detector_small'): 1_500_000}
+
+
+def test_a_measured_cost_of_quanta_replaces_three_figures_and_no_bound(tmp_path):
+    source = tmp_path / 'vig.yaml'
+    source.write_text(COMPLETE, encoding='utf-8')
+    before = load_config(source).file.models['summariser'].cooperative
+    after = written(source, tmp_path / 'new.yaml', Figures({}, cooperative={
+        'summariser': QuantumCost(7001, 123.45678, 1.25, 2900.04)})).file.models[
+            'summariser'].cooperative
+    assert (after.base_cost_us, after.tokens_per_second) == (7001, 123.457)
+    assert (after.prefill_per_token_us, after.new_prompt_per_token_us) == (1.2, 2900.0)
+    assert (after.min_tokens, after.max_total_tokens, after.max_overhead_permille) == (
+        before.min_tokens, before.max_total_tokens, before.max_overhead_permille)
 
 
 @pytest.mark.parametrize('name', ['1e3', '010', '1:30', 'off', 'null', '+5', '0x10', 'é'])

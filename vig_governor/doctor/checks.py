@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from vig_governor.doctor import (
-    contract_checks, file_checks, graph_checks, profile_checks, server_checks, timing_checks,
+    contract_checks, file_checks, graph_checks, profile_checks, quanta_checks, server_checks,
+    timing_checks,
 )
 from vig_governor.doctor.context import Context
 from vig_governor.doctor.finding import Finding, Level
@@ -38,7 +39,7 @@ CHECKS = (
     Check('D12', 'utilisation', timing_checks.check_utilisation),
     Check('D13', 'max_age', timing_checks.check_max_age),
     Check('D14', 'background', timing_checks.check_background),
-    Check('D15', 'quanta', timing_checks.check_quanta),
+    Check('D15', 'quanta', quanta_checks.check_quanta),
     Check('D16', 'supply', timing_checks.check_supply),
     Check('D17', 'not enforced', contract_checks.check_unenforced),
     Check('D18', 'topics', graph_checks.check_topics),

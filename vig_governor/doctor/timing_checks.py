@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from vig_core import units
 from vig_core.contract import Criticality
 from vig_core.model import Model, Variant
 from vig_core.units import text_ms
@@ -80,7 +79,8 @@ def check_background(context: Context) -> Iterable[Finding]:
     count = 0
     for model in system.models.values():
         gap = shortest_gap(context, model)
-        if gap is None or not context.is_profiled(model):
+        is_split = model.cooperative is not None and model.cooperative.is_split
+        if gap is None or is_split or not context.is_profiled(model):
             continue
         count += 1
         gap_ns, guarded = gap
@@ -93,26 +93,6 @@ def check_background(context: Context) -> Iterable[Finding]:
                 '(cooperative), or raise its class', model=model.name, needed_ns=needed_ns,
                 gap_ns=gap_ns)
     yield ok(f'{count} lower models, each fits between two guarded frames')
-
-
-def check_quanta(context: Context) -> Iterable[Finding]:
-    """Whether one token fits into the shortest guarded gap."""
-    count = 0
-    for name, block in context.config.file.models.items():
-        if block.cooperative is None:
-            continue
-        count += 1
-        gap = shortest_gap(context, context.config.system.models[name])
-        smallest_ns = (units.us(block.cooperative.base_cost_us)
-                       + units.seconds(1 / block.cooperative.tokens_per_second))
-        if gap is None:
-            continue
-        if smallest_ns > gap[0]:
-            yield warn(f'models.{name}: base cost and one token take {text_ms(smallest_ns)}, the '
-                       f'shortest gap (of {gap[1]}) is {text_ms(gap[0])}: no quantum ever fits',
-                       'a smaller model, another slot, or a longer period of the guarded stream',
-                       smallest_ns=smallest_ns, gap_ns=gap[0])
-    yield ok(f'{count} cooperative models')
 
 
 def check_supply(context: Context) -> Iterable[Finding]:

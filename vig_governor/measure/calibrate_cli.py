@@ -1,8 +1,10 @@
 """``vig calibrate``: measure everything that can be measured and write a complete new file."""
 
 import argparse
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,21 @@ from vig_governor.backend.base import BackendUnavailable
 from vig_governor.config import Config, load_config
 from vig_governor.config.schema_model import Measurement, Profile, Validity
 from vig_governor.endpoints import is_loopback
+from vig_governor.measure import quanta
 from vig_governor.measure.artifact import read_artifact
+from vig_governor.measure.exchange import Caller, MeasurementFailed
 from vig_governor.measure.hardware import device_facts
 from vig_governor.measure.interference import (
     Beside, calibrate, Calibration, HEURISTIC, Pair, suggest_taking_turns, Suggestion,
 )
+from vig_governor.measure.lines import QuantumCost
 from vig_governor.measure.manifest import make_manifest, repository_path, ServerFacts
 from vig_governor.measure.new_file import check_output, Figures, new_content, write_file
 from vig_governor.measure.options import add_options, Bench, open_bench, plan_of
 from vig_governor.measure.profile_cli import as_json, plan_as_json, report, write_json
 from vig_governor.measure.profiling import MeasuredProfile, Plan, Profiler
 from vig_governor.measure.progress import Bars
+from vig_governor.measure.quanta import QuantumMeter
 
 
 def add_parser(subparsers: Any) -> None:
@@ -54,15 +60,16 @@ def run(options: argparse.Namespace) -> int:
         pairs, why = pairs_of(bench.config, options.pairs, bench.feeds)
         print(f'{bench.server}: {plan.describe()}')
         print(f'{len(pairs)} ordered pairs side by side{f": {why}" if why else ""}')
-        calibration = _measure(bench, plan, pairs)
-        figures = _figures(bench, plan, calibration)
+        calibration, costs = _measure(bench, plan, pairs)
+        figures = _figures(bench, plan, calibration, costs)
     suggestions = suggest_taking_turns(calibration)
     lines = [*report(calibration.profiles,
                      {name: feed.dataset for name, feed in bench.feeds.items()}),
-             *_pairs_report(calibration.pairs), *_suggested(suggestions)]
+             *quanta.report(costs), *_pairs_report(calibration.pairs), *_suggested(suggestions)]
     print('\n'.join(lines))
     write_file(output, new_content(source, output, figures),
-               list(_head(source, bench, plan, suggestions)))
+               list(_head(source, bench, plan, [*quanta.report(costs),
+                                                *_suggested(suggestions)])))
     load_config(output)
     print(f'{output}: written; {source} is as it was')
     if options.json is not None:
@@ -71,8 +78,11 @@ def run(options: argparse.Namespace) -> int:
             'profiles': {name: as_json(one) for name, one in calibration.profiles.items()},
             'pairs': [{'victim': one.victim, 'co_tenant': one.co_tenant,
                        'added_ns': one.added_ns, 'p50_ns': one.p50_ns}
-                      for one in calibration.pairs]})
-    return 0 if all(one.is_complete for one in calibration.profiles.values()) else 1
+                      for one in calibration.pairs],
+            'cooperative': {name: cost if isinstance(cost, str) else asdict(cost)
+                            for name, cost in costs.items()}})
+    is_complete = all(one.is_complete for one in calibration.profiles.values())
+    return 0 if is_complete and len(figures.cooperative) == len(costs) else 1
 
 
 def pairs_of(config: Config, wanted: str,
@@ -97,15 +107,34 @@ def pairs_of(config: Config, wanted: str,
     return allowed, f'{left_out} more are excluded by no_corun' if left_out else ''
 
 
-def _measure(bench: Bench, plan: Plan, pairs: list[Pair]) -> Calibration:
+def _measure(bench: Bench, plan: Plan,
+             pairs: list[Pair]) -> tuple[Calibration, dict[str, QuantumCost | str]]:
     steps = {name: plan.steps * (1 + sum(victim == name for victim, _ in pairs))
              for name in bench.feeds}
+    blocks = {name: block.cooperative for name, block in bench.config.file.models.items()
+              if block.cooperative is not None and block.variants[0].backend_model in bench.feeds}
+    for name, block in blocks.items():
+        steps[f'quanta of {name}'] = quanta.steps_of(block.max_total_tokens)
+    costs: dict[str, QuantumCost | str] = {}
     with Bars(steps) as bars:
         profiler = Profiler(bench.backend, bench.feeds, plan, on_point=bars.advance)
-        return calibrate(profiler, bench.backend, pairs)
+        calibration = calibrate(profiler, bench.backend, pairs)
+        caller = Caller(bench.backend, 'quanta', timeout_s=plan.timeout_s)
+        for name, block in blocks.items():
+            first = bench.config.file.models[name].variants[0].backend_model
+            meter = QuantumMeter(caller, first, bench.signatures[first],
+                                 bench.config.generative[name])
+            try:
+                costs[name] = quanta.measure_quanta(
+                    bench.backend, meter, block.max_total_tokens,
+                    on_sample=partial(bars.advance, f'quanta of {name}'))
+            except MeasurementFailed as error:
+                costs[name] = str(error)
+    return calibration, costs
 
 
-def _figures(bench: Bench, plan: Plan, calibration: Calibration) -> Figures:
+def _figures(bench: Bench, plan: Plan, calibration: Calibration,
+             costs: Mapping[str, QuantumCost | str]) -> Figures:
     config = bench.config
     profiles = {}
     device = device_facts(is_local=is_loopback(config.backend.endpoint))
@@ -127,12 +156,12 @@ def _figures(bench: Bench, plan: Plan, calibration: Calibration) -> Figures:
             profiles[name] = Profile(
                 p50_us=_us(measured, 50), p95_us=_us(measured, 95), p99_us=_us(measured, 99),
                 samples=measured.samples, manifest=manifest)
-    if not calibration.pairs:
-        return Figures(profiles)
-    return Figures(profiles, [
+    measured_costs = {name: cost for name, cost in costs.items() if not isinstance(cost, str)}
+    interference = [
         {'victim': one.victim, 'co_tenant': one.co_tenant,
          'added_us': -(-one.added_ns // NS_PER_US)}
-        for one in calibration.pairs if one.added_ns is not None])
+        for one in calibration.pairs if one.added_ns is not None]
+    return Figures(profiles, interference if calibration.pairs else None, measured_costs)
 
 
 def server_facts(bench: Bench) -> ServerFacts:
@@ -170,10 +199,9 @@ def _suggested(suggestions: Iterable[Suggestion]) -> Iterator[str]:
                f'+{text_ms(one.added_ns[1])})')
 
 
-def _head(source: Path, bench: Bench, plan: Plan,
-          suggestions: Iterable[Suggestion]) -> Iterator[str]:
+def _head(source: Path, bench: Bench, plan: Plan, remarks: Iterable[str]) -> Iterator[str]:
     now = datetime.now(timezone.utc).strftime('%Y-%m-%d %H:%M')
     yield f'Written by `vig calibrate` at {now} UTC from {source.name}, where its comments are.'
     yield f'Measured on {bench.server}: {plan.describe()}.'
     yield 'Contracts are copied unchanged.'
-    yield from _suggested(suggestions)
+    yield from remarks

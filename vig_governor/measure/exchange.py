@@ -1,6 +1,6 @@
 """One request at a time to the server, by the way that the governor's own requests take."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import itertools
 import threading
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vig_core.errors import VigError
 
-from vig_governor.backend.base import Answered, Backend, Outcome
+from vig_governor.backend.base import Answered, Backend, InputSlot, Outcome, OutputTensor
 from vig_governor.datatypes import DTYPES
 
 Inputs = Mapping[str, NDArray[Any]]
@@ -34,11 +34,13 @@ class Exchange:
     One request and its answer; instants in ns of the monotonic clock.
 
     :ivar failure: what the server said where it did not answer, else empty.
+    :ivar outputs: of the answer; those of a decoupled model one after the other.
     """
 
     began_at_ns: int
     ended_at_ns: int
     failure: str = ''
+    outputs: tuple[OutputTensor, ...] = ()
 
     @property
     def duration_ns(self) -> int:
@@ -62,7 +64,21 @@ class Caller:
 
     def call(self, backend_model: str, inputs: Inputs) -> Exchange:
         """
-        Take a slot, fill it, send, wait for the end.
+        Send arrays; see ``send``.
+
+        :raises MeasurementFailed: no answer within the time; the slot stays taken then.
+        """
+        def fill(slot: InputSlot) -> None:
+            for name, array in inputs.items():
+                if array.dtype == np.object_:
+                    slot.put_bytes(name, array.shape, list(array.ravel()))
+                else:
+                    slot.allocate(name, array.shape, _NAMES[array.dtype])[...] = array
+        return self.send(backend_model, fill)
+
+    def send(self, backend_model: str, fill: Callable[[InputSlot], None]) -> Exchange:
+        """
+        Take a slot, let it be filled, send, wait for the end.
 
         :raises MeasurementFailed: no answer within the time; the slot stays taken then.
         """
@@ -76,16 +92,13 @@ class Caller:
         request_id = next(_ids)
         began_at_ns = time.monotonic_ns()
         slot = self._backend.acquire(self._stream, request_id)
-        for name, array in inputs.items():
-            if array.dtype == np.object_:
-                slot.put_bytes(name, array.shape, list(array.ravel()))
-            else:
-                slot.allocate(name, array.shape, _NAMES[array.dtype])[...] = array
+        fill(slot)
         self._backend.infer(request_id, backend_model, slot, on_end)
         if not answered.wait(self._timeout_s):
             raise MeasurementFailed(
                 f'{backend_model} did not answer within {self._timeout_s:g} s')
         self._backend.release(request_id)
         outcome, ended_at_ns = ends[0]
-        return Exchange(began_at_ns, ended_at_ns,
-                        '' if isinstance(outcome, Answered) else outcome.detail)
+        if isinstance(outcome, Answered):
+            return Exchange(began_at_ns, ended_at_ns, outputs=outcome.outputs)
+        return Exchange(began_at_ns, ended_at_ns, outcome.detail)

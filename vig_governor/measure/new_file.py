@@ -7,7 +7,7 @@ new one was made from, and the new one says which that was.
 
 from collections.abc import Mapping, Sequence
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 import os
 from pathlib import Path
 import tempfile
@@ -17,6 +17,7 @@ from vig_core.errors import VigError
 
 from vig_governor.config.document import read_document
 from vig_governor.config.schema_model import Profile
+from vig_governor.measure.lines import QuantumCost
 
 import yaml
 
@@ -33,11 +34,13 @@ class Figures:
     What replaces values of the old file.
 
     :ivar profiles: by backend model.
+    :ivar cooperative: by logical model.
     :ivar interference: entries of ``backend.interference``; ``None`` keeps the old ones.
     """
 
     profiles: Mapping[str, Profile]
     interference: Sequence[Mapping[str, Any]] | None = None
+    cooperative: Mapping[str, QuantumCost] = field(default_factory=dict)
 
 
 def check_output(source: Path, output: Path, *, may_replace: bool) -> None:
@@ -59,7 +62,9 @@ def new_content(source: Path, output: Path, figures: Figures) -> dict[str, Any]:
     """Give the values of the new file."""
     _, data, _ = read_document(source)
     content: dict[str, Any] = copy.deepcopy(data)
-    for model in content['models'].values():
+    for name, model in content['models'].items():
+        if name in figures.cooperative:
+            model['cooperative'].update(_rounded(figures.cooperative[name]))
         for variant in model['variants']:
             profile = figures.profiles.get(variant['backend_model'])
             if profile is not None:
@@ -112,6 +117,14 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def _rounded(cost: QuantumCost) -> dict[str, Any]:
+    """Give the keys of a cost; no figure is more exact than its measurement."""
+    return {'tokens_per_second': round(cost.tokens_per_second, 3),
+            'base_cost_us': cost.base_cost_us,
+            'prefill_per_token_us': round(cost.prefill_per_token_us, 1),
+            'new_prompt_per_token_us': round(cost.new_prompt_per_token_us, 1)}
 
 
 def _plain(block: dict[str, Any]) -> dict[str, Any]:

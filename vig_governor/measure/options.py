@@ -14,6 +14,7 @@ from vig_governor.backend.triton import TritonBackend
 from vig_governor.config import Config, load_config
 from vig_governor.measure.inputs import Feed, make_feed, stream_shapes
 from vig_governor.measure.profiling import inspect_all, Plan
+from vig_governor.measure.quanta import prompt_feed
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -94,10 +95,13 @@ def open_bench(options: argparse.Namespace) -> Iterator[Bench]:
                             credentials=load_credentials(config.backend.security))
     try:
         server = backend.connect(timeout_s=CONNECT_TIMEOUT_S)
-        signatures = inspect_all(backend, tuple(names))
+        signatures = inspect_all(backend, {
+            name: config.file.models[model].decoupled for name, model in names.items()})
         streamed = stream_shapes(config)
-        feeds = {name: make_feed(signatures[name], shapes=shapes, streamed=streamed.get(model, {}),
-                                 data=data.get(model, data.get('')))
+        feeds = {name: _generative_feed(config, model, signatures[name])
+                 if model in config.generative and model not in data else
+                 make_feed(signatures[name], shapes=shapes, streamed=streamed.get(model, {}),
+                           data=data.get(model, data.get('')))
                  for name, model in names.items()}
         yield Bench(config, backend, server, signatures, feeds, tuple(skipped))
     finally:
@@ -109,17 +113,32 @@ def _measurable(config: Config) -> tuple[dict[str, str], list[str]]:
     names: dict[str, str] = {}
     skipped = []
     for name, block in config.file.models.items():
-        if block.decoupled or block.backend_endpoint is not None:
-            what = ('it answers on the streaming endpoint' if block.decoupled else
-                    'it runs on a server of its own')
-            skipped.append(f'models.{name} is not measured: {what}, which is not supported yet; '
-                           'its figures stay as they are')
+        what = ''
+        if block.backend_endpoint is not None:
+            what = 'it runs on a server of its own, which is not supported yet'
+        elif block.decoupled and block.cooperative is None:
+            what = 'it answers on the streaming endpoint and has no block cooperative'
+        if what:
+            skipped.append(f'models.{name} is not measured: {what}; its figures stay as they are')
             continue
         for variant in block.variants:
             names.setdefault(variant.backend_model, name)
     if not names:
         raise WrongOption(f'{config.source}: no model of this file can be measured')
     return names, skipped
+
+
+def _generative_feed(config: Config, model: str, signature: ModelSignature) -> Feed:
+    block = config.file.models[model].cooperative
+    assert block is not None
+    missing = [name for name in (block.prompt_tensor, block.max_tokens_tensor)
+               if name not in {spec.name for spec in signature.inputs}]
+    if missing:
+        raise WrongOption(f'models.{model}.cooperative: {signature.backend_model} has no input '
+                          f'{", ".join(missing)}; its inputs are '
+                          f'{", ".join(spec.name for spec in signature.inputs)}')
+    return prompt_feed(signature, config.generative[model],
+                       min(block.min_tokens, block.max_total_tokens))
 
 
 def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...]]:

@@ -152,17 +152,18 @@ def profile_alone(profiler: Profiler) -> dict[str, MeasuredProfile]:
     return {name: MeasuredProfile(name, tuple(found)) for name, found in cells.items()}
 
 
-def inspect_all(backend: Backend, names: tuple[str, ...], *,
+def inspect_all(backend: Backend, names: Mapping[str, bool], *,
                 timeout_s: float = 5.0) -> dict[str, ModelSignature]:
     """
     Describe every backend model.
 
+    :param names: and whether each may be a decoupled one.
     :raises MeasurementFailed: names every model that is not there or cannot be measured.
     """
     found, missing = {}, []
-    for name in names:
+    for name, may_stream in names.items():
         try:
-            found[name] = backend.inspect(name, timeout_s=timeout_s)
+            found[name] = backend.inspect(name, timeout_s=timeout_s, may_stream=may_stream)
         except BackendUnavailable as error:
             missing.append(str(error))
     if missing:
