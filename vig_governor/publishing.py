@@ -10,7 +10,7 @@ from vig_core.actions import Defer, Dispatch, ReportOverload, Terminate
 from vig_core.model import System
 from vig_core.request import Reason
 
-from vig_governor import messages, serialized
+from vig_governor import messages, qos, serialized
 from vig_governor.backend.base import OutputTensor
 from vig_governor.config.streams import StreamBinding
 from vig_governor.decisions import DecisionLog, sentence
@@ -24,7 +24,7 @@ _FAULTS = (Reason.BACKEND_FAILED, Reason.BACKEND_TIMEOUT)
 @dataclass(frozen=True, slots=True)
 class StreamOutputs:
     """
-    Where one stream's results and statuses go; both have ``publish``.
+    Where one stream's results and statuses go: publishers of ROS.
 
     :ivar result: of a generative stream, takes its text.
     """
@@ -57,7 +57,7 @@ class Publishing:
 
     def on_terminated(self, action: Terminate, payload: Payload,
                       outputs: tuple[OutputTensor, ...]) -> None:
-        """Publish the result, if there is one to publish, and then the status."""
+        """Publish the result, if there is one, and then the status, if anybody reads them."""
         if payload.remark and action.reason is not Reason.COMPLETED:
             action = replace(action, because=f'{action.detail}; {payload.remark}')
         self.decisions.add(payload.stream, action, _stamp_of(payload))
@@ -72,12 +72,13 @@ class Publishing:
                 if is_delivered:
                     stream.result.publish(messages.generated_text(
                         stream.binding, payload, action.request_id, action))
-            elif is_delivered:
+            elif is_delivered and qos.is_read(stream.result):
                 quality = self._qualities.get((action.model, action.variant_id or ''), 0.0)
                 stream.result.publish(serialized.result(
                     action, stream.binding, payload.message, quality, outputs))
         finally:
-            stream.status.publish(serialized.status(action, stream.binding, payload.message))
+            if qos.is_read(stream.status):
+                stream.status.publish(serialized.status(action, stream.binding, payload.message))
 
     def on_written(self, request_id: int, payload: Payload) -> None:
         """Publish what a job has written since the last time, as a part."""

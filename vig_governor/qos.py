@@ -51,6 +51,16 @@ def status_qos() -> QoSProfile:
                       reliability=QoSReliabilityPolicy.RELIABLE)
 
 
+def is_read(publisher: Any) -> bool:
+    """
+    Whether anybody gets what is published: a reader is there, or late ones get the last messages.
+
+    A volatile reader gets nothing from before it came, so without one there is nothing to write.
+    """
+    return bool(publisher.qos_profile.durability != QoSDurabilityPolicy.VOLATILE
+                or publisher.get_subscription_count())
+
+
 def overridable() -> QoSOverridingOptions:
     """Let ``qos_overrides.<topic>.<publisher|subscription>.<policy>`` change these policies."""
     return QoSOverridingOptions(policy_kinds=(

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from rclpy.qos import QoSDurabilityPolicy
 from rclpy.serialization import deserialize_message
 
 from stage import image
@@ -22,6 +23,7 @@ from vig_governor.encoders.base import InputOptions
 from vig_governor.intake import CaptureOrder, Intake
 from vig_governor.ports import Payload
 from vig_governor.publishing import Publishing, StreamOutputs
+from vig_governor.qos import status_qos
 
 HOUR = 3600 * 10**9
 NOW = 1_780_000_000 * 10**9
@@ -43,6 +45,11 @@ class Outlet:
     def __init__(self):
         self.messages = []
         self.fault = None
+        self.readers = 1
+        self.qos_profile = status_qos()
+
+    def get_subscription_count(self):
+        return self.readers
 
     def publish(self, message):
         if self.fault is not None:
@@ -161,6 +168,23 @@ def test_an_obsolete_result_is_published_only_where_the_stream_wants_it(publishi
     if is_wanted:
         assert results[0].outputs[0].data.tobytes() == bytes(16)
         assert (results[0].age.sec, results[0].age.nanosec) == (3, 500_000_000)
+
+
+def test_what_nobody_reads_is_not_written(publishing):
+    sink, made = publishing()
+    for outlet in (made['outputs'].result, made['outputs'].status):
+        outlet.readers = 0
+    sink.on_terminated(ended(Reason.COMPLETED), Payload('front', image()), ())
+    assert not made['outputs'].result.messages and not made['outputs'].status.messages
+
+
+def test_what_late_readers_get_is_written_without_a_reader(publishing):
+    sink, made = publishing()
+    for outlet in (made['outputs'].result, made['outputs'].status):
+        outlet.readers = 0
+        outlet.qos_profile.durability = QoSDurabilityPolicy.TRANSIENT_LOCAL
+    sink.on_terminated(ended(Reason.COMPLETED), Payload('front', image()), ())
+    assert len(made['outputs'].result.messages) == len(made['outputs'].status.messages) == 1
 
 
 def test_a_result_that_cannot_be_published_still_has_its_status(publishing):
