@@ -97,7 +97,9 @@ def as_json(status: GovernorStatus) -> dict[str, Any]:
             'background_progress': round(stream.background_progress, 4),
             'background_progress_required_percent':
                 stream.background_progress_required_percent,
-            'starved': stream.starved,
+            'starved': stream.starved, 'tokens': stream.tokens, 'quanta': stream.quanta,
+            'prefill_ms': _ms(stream.prefill_time), 'decode_ms': _ms(stream.decode_time),
+            'fixed_ms': _ms(stream.fixed_time),
             'variant': stream.variant, 'margin_percent': stream.margin_percent,
             'planned_ms': _ms(stream.planned_runtime),
         } for stream in status.streams}}
@@ -149,14 +151,22 @@ def _streams(status: GovernorStatus, earlier: Mapping[str, StreamStatus],
             before = None
         age = (f'{_ms(stream.age_p50):.0f}/{_ms(stream.age_p95):.0f}' if stream.completed
                else '-')
-        rate = (f'{(stream.completed - before.completed) / seconds:.1f}'
-                if before is not None and seconds > 0 else '-')
+        rate = _rate(stream, before, seconds)
         table.add_row(
             Text(stream.stream, 'bold' if stream.criticality == StreamStatus.CLASS_PROTECTED
                  else ''), _coverage(stream, before),
             f'{_ms(stream.longest_gap):.0f}' if stream.cycles_total else '-', age, rate,
             stream.variant or '-', _dropped(stream, before))
     return table
+
+
+def _rate(stream: StreamStatus, before: StreamStatus | None, seconds: float) -> str:
+    """Say how many results a second there were, of a generative model how many tokens."""
+    if before is None or seconds <= 0:
+        return '-'
+    if stream.quanta:
+        return f'{(stream.tokens - before.tokens) / seconds:.1f} tok'
+    return f'{(stream.completed - before.completed) / seconds:.1f}'
 
 
 def _coverage(stream: StreamStatus, before: StreamStatus | None) -> Text:

@@ -91,6 +91,12 @@ def test_it_shows_what_happened_since_the_last_status():
     assert 'slots [#.]' in text
 
 
+def test_a_generative_stream_is_shown_with_its_tokens_each_second():
+    now = status(tokens=50, quanta=3)
+    assert '20.0 tok' in drawn(status(tokens=10, quanta=1), now, seconds=2.0)
+    assert as_json(now)['streams']['front']['tokens'] == 50
+
+
 def test_a_governor_that_was_activated_anew_is_no_fall():
     text = drawn(status(received=100, completed=90), status(received=3, completed=2))
     assert '-88' not in text and '-' in text
