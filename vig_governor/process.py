@@ -16,6 +16,7 @@ from typing import Any
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
@@ -77,6 +78,8 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         return _refuse(f'a parameter is not usable: {" ".join(str(error).split())}')
     except VigError as error:
         return _refuse(str(error))
+    except rclpy_implementation.RCLError as error:
+        return _refuse(f'ROS cannot make the node: {" ".join(str(error).split())}')
     executor.add_node(node)
     stopped: Future[Any] = Future(executor=executor)
     threading.Thread(target=_await_signals, args=(signals, executor, stopped),

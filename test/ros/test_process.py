@@ -157,6 +157,14 @@ def test_help_says_how_to_start_it():
     assert done.returncode == 0 and done.stdout.startswith('usage: governor --ros-args')
 
 
-def start_and_end(*arguments):
+def test_security_that_cannot_be_enforced_is_a_sentence(ros, tmp_path):
+    done = start_and_end('--ros-args', '--enclave', '/governor', ROS_SECURITY_ENABLE='true',
+                         ROS_SECURITY_STRATEGY='Enforce', ROS_SECURITY_KEYSTORE=str(tmp_path))
+    assert done.returncode == 2 and 'governor: ' in done.stderr
+    assert 'Traceback' not in done.stderr
+
+
+def start_and_end(*arguments, **variables):
     return subprocess.run([sys.executable, '-m', 'vig_governor.start', *arguments],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **variables})
