@@ -23,13 +23,12 @@ ROS = frozenset({
     'builtin_interfaces', 'lifecycle_msgs', 'rcl_interfaces', 'rosidl_runtime_py', 'launch',
     'launch_ros', 'rosbag2_py', 'rosgraph_msgs'})
 WITHOUT_ROS = ('config', 'actor', 'dispatcher', 'recorder', 'recorded', 'replay', 'trace_show',
-               'trace_file', 'trace_values', 'checkpoint', 'history', 'timeline', 'report_page',
-               'metrics', 'measure', 'backend', 'doctor', 'authority')
+               'decisions', 'trace_file', 'trace_values', 'checkpoint', 'history',
+               'timeline', 'report_page', 'metrics', 'measure', 'backend', 'doctor', 'authority')
 WITH_ROS = frozenset({
     'node', 'transitions', 'parameters', 'qos', 'messages', 'encoders', 'diagnostics',
-    'process', 'services', 'topics', 'generate', 'top', 'reports', 'publishing', 'capture',
-    'graph_probe', 'demo',
-    'producer', 'ros_time'})
+    'process', 'services', 'topics', 'generate', 'top', 'joining', 'explain_node', 'reports',
+    'publishing', 'capture', 'graph_probe', 'demo', 'producer', 'ros_time'})
 """Who may say rclpy or a message type: the node, what it is made of, and the demo's processes."""
 
 MAY_SAY_TRITONCLIENT = frozenset({'vig_governor.backend.triton', 'vig_governor.backend.channel',

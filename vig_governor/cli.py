@@ -26,6 +26,7 @@ MODULES: dict[str, tuple[str, str]] = {
     'demo': ('vig_governor.demo.cli', 'the main job on this computer: real server, real models'),
     'doctor': ('vig_governor.doctor.cli',
                'check file, server, profiles, contracts and ROS topics before the start'),
+    'explain': ('vig_governor.explain', 'say why the frames of a stream ran or did not'),
     'profile': ('vig_governor.measure.profile_cli', 'measure every variant alone on the server'),
     'policy': ('vig_governor.sros_policy', 'print the SROS 2 policy with the least rights'),
     'replay': ('vig_governor.replay', 'play a recorded trace through the core again, or what if'),

@@ -6,16 +6,13 @@ Readable at 80 columns. ``--once`` prints one picture and ends, ``--json`` the s
 """
 
 import argparse
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 import json
 import sys
 import time
 from typing import Any
 
-import rclpy
-from rclpy.exceptions import InvalidTopicNameException
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import qos_profile_system_default, QoSProfile, ReliabilityPolicy
 
@@ -31,6 +28,8 @@ from vig_core.contract import Criticality
 from vig_core.errors import VigError
 from vig_core.request import Reason
 from vig_core.units import NS_PER_MS, NS_PER_S
+
+from vig_governor.joining import joined
 
 BAR = 10
 WAIT_S = 5.0
@@ -56,7 +55,8 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Watch until Ctrl-C."""
     topic = f'/{arguments.node.strip("/")}/status'
-    with _listener(topic) as listener:
+    with joined('vig_top', topic) as (node, executor):
+        listener = _Listener(node, executor, topic)
         first = listener.wait(WAIT_S)
         if first is None:
             raise VigError(f'{topic}: no status in {WAIT_S:g} s; is the node of that name up, and '
@@ -226,29 +226,6 @@ class _Listener:
         while self.received_s == before and time.monotonic() < end_s:
             self._executor.spin_once(timeout_sec=0.1)
         return self.newest if self.received_s != before else None
-
-
-@contextmanager
-def _listener(topic: str) -> Iterator[_Listener]:
-    """Join the graph for as long as somebody looks."""
-    try:
-        rclpy.init(args=[])
-    except RuntimeError as error:
-        raise VigError(f'ROS cannot be used: {" ".join(str(error).split())}') from None
-    executor = SingleThreadedExecutor()
-    node = rclpy.create_node('vig_top', start_parameter_services=False)
-    try:
-        executor.add_node(node)
-        yield _Listener(node, executor, topic)
-    except ExternalShutdownException:
-        pass
-    except InvalidTopicNameException:
-        raise VigError(f'{topic} is no name of a topic: --node wants the full name of a node, '
-                       'such as /robot/governor') from None
-    finally:
-        node.destroy_node()
-        executor.shutdown()
-        rclpy.try_shutdown()
 
 
 def _print_json(listener: _Listener, status: GovernorStatus, *, is_once: bool) -> None:
