@@ -1,7 +1,7 @@
 """``vig explain`` on a trace: the same sentences without a node."""
 
 import pytest
-from vig_core.contract import Contract, QueuePolicy
+from vig_core.contract import Contract, Criticality, QueuePolicy
 from vig_core.events import BackendCompleted, RequestArrived
 from vig_core.model import Model, RuntimeProfile, System, Variant
 from vig_core.scheduler import Scheduler
@@ -14,9 +14,9 @@ from vig_governor.recorder import RecordingScheduler, TraceWriter
 @pytest.fixture
 def trace(tmp_path):
     """Two frames that the third supersedes or follows, as a trace."""
-    model = Model('cam', contract=Contract(ms(30), max_age_ns=ms(60)),
-                  variants=(Variant('main', 'cam_main', RuntimeProfile(ms(10), ms(12))),),
-                  policy=QueuePolicy.LATEST)
+    model = Model('cam', Criticality.NORMAL, Contract(ms(30), max_age_ns=ms(60)),
+                  (Variant('main', 'cam_main', RuntimeProfile(p50_ns=ms(10), p99_ns=ms(12))),),
+                  QueuePolicy.LATEST)
     system = System({'cam': model}, streams={'front': 'cam', 'rear': 'cam'})
     path = tmp_path / 'run.mcap'
     writer = TraceWriter(path, system=system, origin_ns=0, config='vig.yaml', config_digest='0',
