@@ -3,7 +3,7 @@
 
 An entry is made of findings, each a level and a sentence that says what would help. Counters are
 compared with those of a few reports ago, so a finding lasts a little longer than its cause and
-does not flicker.
+does not flicker. docs/diagnostics.md has a table of the values and levels.
 """
 
 from collections import deque
@@ -30,6 +30,9 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 WINDOW = 3
 SILENT_PERIODS = 3
 SHORTEST_SILENCE_NS = NS_PER_S
+"""Of a stream whose contract names no period: what was learned from few gaps may be too short."""
+SLOW_FROM, SLOW_TO = 1.5, 1.25
+"""A stream counts as slow from this many periods between its messages, and down to the other."""
 
 
 def entry(name: str, hardware_id: str, findings: Sequence[Finding], when_ok: str,
@@ -50,6 +53,7 @@ class StreamDiagnostics:
     model: Model
     topic: str
     last_fault: Callable[[], str]
+    _is_slow: bool = False
     _past: deque[dict[str, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
     def report(self, prefix: str, seen: StreamSnapshot | None, now_ns: int) -> DiagnosticStatus:
@@ -69,27 +73,32 @@ class StreamDiagnostics:
         recent = {key: count - past[key] for key, count in counts.items()}
         values: dict[str, Any] = {'topic': self.topic, 'model': self.model.name,
                                   'class': self.model.criticality.name.lower(), **counts}
-        if seen is not None and seen.judged_cycles:
-            values.update({'coverage': f'{seen.coverage:.4f}',
-                           'uncovered_cycles': seen.judged_cycles - seen.covered_cycles,
-                           'longest_gap': text_ms(seen.longest_gap_ns)})
-        if seen is not None and seen.weakly_hard_window:
-            values.update({'misses': f'{seen.weakly_hard_misses} of {seen.weakly_hard_window}',
-                           'misses_left': seen.weakly_hard_left,
-                           'window_observed': seen.weakly_hard_observed,
-                           'contract_version': seen.contract_version})
+        values.update(self._arrivals(now_ns))
         rate = 'no message yet'
-        if self.intake.mean_gap_ns:
-            rate = f'{NS_PER_S / self.intake.mean_gap_ns:.1f} Hz in'
-        if seen is not None and seen.age_p50_ns is not None and seen.age_p95_ns is not None:
-            values.update({'variant': seen.variant_id or '', 'age_p50': text_ms(seen.age_p50_ns),
-                           'age_p95': text_ms(seen.age_p95_ns)})
-            rate += f', age p50 {text_ms(seen.age_p50_ns)}, p95 {text_ms(seen.age_p95_ns)}'
+        if self.intake.received:
+            rate = values.get('rate', 'one message so far') + ' in'
+        if seen is not None:
+            values.update(stream_values(seen))
+            if seen.age_p50_ns is not None and seen.age_p95_ns is not None:
+                rate += f', age p50 {text_ms(seen.age_p50_ns)}, p95 {text_ms(seen.age_p95_ns)}'
         findings = [*self._link(now_ns), *self._stamps(recent), *self._variants(),
                     *self._ages(seen, recent), *self._losses(recent),
                     *self._profile(seen), *self._promises(seen, recent['starved'])]
         return entry(f'{prefix}: stream {self.intake.binding.name}', self.topic, findings, rate,
                      values)
+
+    def _arrivals(self, now_ns: int) -> dict[str, str]:
+        intake, period_ns = self.intake, self.model.contract.period_ns
+        found = {}
+        if intake.mean_gap_ns:
+            found['rate'] = f'{NS_PER_S / intake.mean_gap_ns:.1f} Hz'
+        if period_ns:
+            found['rate_of_contract'] = f'{NS_PER_S / period_ns:.1f} Hz'
+        if intake.last_arrival_ns is not None:
+            found['last_message'] = f'{text_ms(now_ns - intake.last_arrival_ns)} ago'
+        if intake.stamp_offset_ns is not None:
+            found['stamp_offset'] = text_ms(intake.stamp_offset_ns)
+        return found
 
     def _link(self, now_ns: int) -> Iterable[Finding]:
         if self.intake.mismatch:
@@ -97,11 +106,20 @@ class StreamDiagnostics:
         last_ns = self.intake.last_arrival_ns
         if last_ns is None:
             return
-        expected_ns = max(self.model.contract.period_ns or 0, int(self.intake.mean_gap_ns or 0))
+        period_ns, gap_ns = self.model.contract.period_ns, int(self.intake.mean_gap_ns or 0)
+        expected_ns = max(period_ns or 0, gap_ns)
         silence_ns = now_ns - last_ns
-        if expected_ns and silence_ns > max(SILENT_PERIODS * expected_ns, SHORTEST_SILENCE_NS):
+        shortest_ns = 0 if period_ns else SHORTEST_SILENCE_NS
+        if expected_ns and silence_ns > max(SILENT_PERIODS * expected_ns, shortest_ns):
             yield ERROR, (f'no message for {text_ms(silence_ns)} on {self.topic}, expected every '
                           f'{text_ms(expected_ns)}')
+            return
+        if not period_ns or not gap_ns:
+            return
+        self._is_slow = gap_ns > period_ns * (SLOW_TO if self._is_slow else SLOW_FROM)
+        if self._is_slow:
+            yield WARN, (f'{self.topic} comes with {NS_PER_S / gap_ns:.1f} Hz, its contract says '
+                         f'{NS_PER_S / period_ns:.1f} Hz')
 
     def _stamps(self, recent: Mapping[str, int]) -> Iterable[Finding]:
         name = self.intake.binding.name
@@ -146,6 +164,34 @@ class StreamDiagnostics:
             yield WARN, f'{recent[Reason.CAPACITY.value]} requests found no room'
 
 
+def stream_values(seen: StreamSnapshot) -> dict[str, Any]:
+    """Give what the scheduler knows of a stream, as values with their units."""
+    durations = {'age_p50': seen.age_p50_ns, 'age_p95': seen.age_p95_ns,
+                 'age_p99': seen.age_p99_ns, 'age_of_newest_result': seen.last_result_age_ns,
+                 'planned_runtime': seen.planned_ns}
+    values: dict[str, Any] = {'variant': seen.variant_id or '', 'waiting': seen.waiting,
+                              'running': seen.running, 'deferred': seen.deferred,
+                              'deadline_misses': seen.deadline_misses}
+    values.update({name: text_ms(duration_ns) for name, duration_ns in durations.items()
+                   if duration_ns is not None})
+    if seen.variant_id is not None:
+        values['margin'] = f'{seen.margin_percent} %'
+    if seen.judged_cycles:
+        values.update({'coverage': f'{seen.coverage:.4f}',
+                       'uncovered_cycles': seen.judged_cycles - seen.covered_cycles,
+                       'longest_gap': text_ms(seen.longest_gap_ns)})
+    if seen.weakly_hard_window:
+        values.update({'misses': f'{seen.weakly_hard_misses} of {seen.weakly_hard_window}',
+                       'misses_in_a_row': seen.weakly_hard_consecutive,
+                       'misses_left': seen.weakly_hard_left,
+                       'window_observed': seen.weakly_hard_observed,
+                       'contract_version': seen.contract_version})
+    if seen.background_required_percent:
+        values['background_progress'] = (f'{seen.background_progress:.0%} of '
+                                         f'{seen.background_required_percent} % required')
+    return values
+
+
 def no_variant_fits(model: Model) -> str:
     """Say that even the fastest usable variant is slower than max_age, or nothing."""
     max_age_ns = model.contract.max_age_ns
@@ -160,11 +206,21 @@ def no_variant_fits(model: Model) -> str:
 
 
 def backend_entry(prefix: str, endpoint: str, server: str, snapshot: SystemSnapshot | None,
-                  system: System, state: ServerState) -> DiagnosticStatus:
-    """Make the entry of the inference server."""
+                  system: System, state: ServerState,
+                  faults: Mapping[str, str] | None = None) -> DiagnosticStatus:
+    """
+    Make the entry of the inference server.
+
+    :param faults: stream to its last error, the newest stream last.
+    """
     findings: list[Finding] = []
     values: dict[str, Any] = {'endpoint': endpoint, 'server': server, 'slots': system.slots}
-    values.update({'restarts_seen': state.restarts, 'reconciled': state.reconciled})
+    last_error = list(faults.values())[-1] if faults else ''
+    values.update({
+        'connection': 'silent' if state.silent_since_s is not None else 'up',
+        'models_away': ', '.join(sorted(state.away.copy())), 'last_error': last_error,
+        'foreign_executions': sum(state.foreign.copy().values()),
+        'restarts_seen': state.restarts, 'reconciled': state.reconciled})
     findings += _server_findings(state)
     when_ok = server
     if snapshot is not None:

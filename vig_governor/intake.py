@@ -86,6 +86,8 @@ class Intake:
     :param read: makes of a serialised message what the encoder reads; ``None``: messages come as
         objects.
     :param generative: of the model, where the messages are prompts.
+    :ivar stamp_offset_ns: ROS time less the stamp of the last message; negative for one that is
+        ahead, ``None`` before the first and after a zero stamp.
     """
 
     def __init__(self, binding: StreamBinding, *, clock: Clock, ros_now_ns: Callable[[], int],
@@ -102,6 +104,7 @@ class Intake:
         self.received = 0
         self.last_arrival_ns: int | None = None
         self.mean_gap_ns: float | None = None
+        self.stamp_offset_ns: int | None = None
         self.faults = {stamp: StampFault() for stamp in Stamp if stamp is not Stamp.TRUSTED}
         self.mismatch = ''
         self.order = CaptureOrder()
@@ -128,6 +131,7 @@ class Intake:
         if binding.time_source == 'stamp':
             stamp_ns = stamp_to_ns(message.header.stamp)
             ros_now_ns = self._ros_now_ns()
+            self.stamp_offset_ns = ros_now_ns - stamp_ns if stamp_ns else None
         generation_ns, kind, detail = judge_stamp(
             stamp_ns, ros_now_ns, arrived_at_ns, time_source=binding.time_source,
             bad_stamp=binding.bad_stamp, max_clock_skew_ns=binding.max_clock_skew_ns)

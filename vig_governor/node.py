@@ -146,7 +146,7 @@ class GovernorNode(LifecycleNode):
             made.callback(super().on_deactivate, state)
             session = Session(
                 governed, clock=self._steady, ros_now_ns=self._ros_time.now_ns,
-                numbers=self._numbers, on_overload=self._reports.publish_status,
+                numbers=self._numbers, on_overload=self._reports.changed,
                 logs_decisions=parameter(self, 'log_decisions'),
                 record=parameter(self, 'record'),
                 record_max_bytes=parameter(self, 'record_max_mb') * BYTES_PER_MB,

@@ -63,6 +63,7 @@ class Publishing:
         self.decisions.add(payload.stream, action, _stamp_of(payload))
         self._debug(action)
         if action.reason in _FAULTS:
+            self.faults.pop(payload.stream, None)
             self.faults[payload.stream] = action.detail
         stream = self._outputs[payload.stream]
         is_delivered = (action.reason is Reason.COMPLETED

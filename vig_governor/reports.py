@@ -74,6 +74,19 @@ class Reports:
         except Exception as error:
             self._node.get_logger().error(f'the report failed: {error!r}')
 
+    def changed(self) -> None:
+        """Publish both because something has changed; from any thread."""
+        self.publish_status()
+        executor = self._node.executor
+        if executor is not None:
+            executor.create_task(self._publish_change)
+
+    def _publish_change(self) -> None:
+        try:
+            self._publish_diagnostics(self._snapshot())
+        except Exception as error:
+            self._node.get_logger().error(f'the report of a change failed: {error!r}')
+
     def publish_status(self) -> SystemSnapshot | None:
         """Publish ``~/status`` and give the snapshot in it; from any thread."""
         node, session = self._node, self._node.session
@@ -107,13 +120,16 @@ class Reports:
             session.publishing.overload_detail if session else '',
             {**({'config': governed.config.source, 'config_sha256': governed.config.digest}
                 if governed else {}), **(session.figures() if session else {}),
-             **({'deliberate_idle_ms': round(snapshot.deliberate_idle_ns / NS_PER_MS, 1)}
-                if snapshot else {})},
+             **({'overload': snapshot.overload.value,
+                 'deliberate_idle_ms': round(snapshot.deliberate_idle_ns / NS_PER_MS, 1),
+                 'deliberate_idle_share': f'{session.deliberate_idle_share(snapshot):.1%}'}
+                if session and snapshot else {})},
             session.authority.doubts if session else {})]
         if governed is not None:
             entries.append(diagnostics.backend_entry(
                 prefix, governed.config.backend.endpoint, governed.assembly.server, snapshot,
-                governed.assembly.system, governed.watch.state))
+                governed.assembly.system, governed.watch.state,
+                session.publishing.faults.copy() if session else {}))
         if session is not None:
             seen = {stream.stream: stream for stream in snapshot.streams} if snapshot else {}
             for monitor in session.monitors:

@@ -200,3 +200,53 @@ def test_a_profile_that_was_measured_on_something_else_is_a_warning(stage):
     stage.node.session.authority.doubts = {'echo': 'artifact.digest: recorded ab, found cd'}
     entry = stage.entry('governor', WARN, 'the profile of echo was measured on something else')
     assert 'artifact.digest: recorded ab, found cd' in entry.message
+
+
+def test_each_entry_names_its_hardware_and_its_values_with_units(stage):
+    results, _ = stage.one_camera()
+    stage.activate()
+    camera = stage.camera()
+    for count in (1, 2):
+        camera.publish(image())
+        results.wait_for(count)
+
+    def values_of(part):
+        entry = stage.entry(part, OK, '')
+        assert entry.hardware_id
+        return {pair.key: pair.value for pair in entry.values}
+    front = wait_until(lambda: (found := values_of('stream front')).get('age_p99') and found)
+    for name in ('age_p50', 'age_of_newest_result', 'planned_runtime', 'stamp_offset'):
+        assert front[name].endswith(' ms'), name
+    assert front['rate'].endswith(' Hz') and front['variant'] == 'only'
+    assert front['margin'].endswith(' %') and front['completed'] == '2'
+    backend = values_of('backend')
+    assert backend['connection'] == 'up' and backend['foreign_executions'] == '0'
+    assert backend['last_error'] == '' and backend['slots_quarantined'] == '0'
+    governor = values_of('governor')
+    assert governor['overload'] == 'normal' and governor['deliberate_idle_share'].endswith('%')
+
+
+def test_the_last_error_of_the_server_is_kept_in_its_entry(stage):
+    _, statuses = stage.one_camera(backend_model='failing', runtime_ms=10)
+    stage.activate()
+    stage.camera().publish(image(255))
+    statuses.wait_for(1)
+
+    def last_error():
+        values = stage.entry('backend', OK, '').values
+        return next(pair.value for pair in values if pair.key == 'last_error')
+    assert 'the image asked for an error' in wait_until(last_error)
+
+
+def test_a_change_of_the_overload_state_is_published_at_once(stage):
+    """Not up to a second later: the period is set to a minute."""
+    from stage import config_text, model_text, stream_text
+    from vig_core.actions import OverloadState, ReportOverload
+    path = stage.write(config_text(stage.endpoint, models=[model_text('detector', 'echo')],
+                                   streams=[stream_text('front', '/cam', 'detector')]))
+    stage.governor(path, diagnostics_period_s=60.0)
+    stage.activate()
+    assert not stage.diagnostics.messages
+    stage.node.session.publishing.on_decided(
+        ReportOverload(OverloadState.NORMAL, OverloadState.DEGRADED, 'too late'), None)
+    stage.entry('governor', OK, 'active')

@@ -16,6 +16,7 @@ from vig_core.contract import Contract, Criticality
 from vig_core.events import Stamp
 from vig_core.model import Model, RuntimeProfile, System, Variant
 from vig_core.request import Reason
+from vig_core.snapshot import StreamSnapshot
 from vig_governor.backend.base import OutputTensor
 from vig_governor.config.streams import StreamBinding
 from vig_governor.diagnostics import StreamDiagnostics
@@ -107,6 +108,63 @@ def test_a_slow_topic_is_never_called_silent(caplog):
         assert level == b'\x00' or second > 36
         clock.at_ns += 10**9
     assert level == b'\x02', 'the last message came in second 27'
+
+
+def guarded(take):
+    """Judge a stream whose contract promises 10 Hz."""
+    model = Model('detector', Criticality.HIGH, Contract(deadline_ns=10**8, period_ns=10**8),
+                  (Variant('only', 'echo', RuntimeProfile(10, 20)),))
+    return StreamDiagnostics(take, model, '/cam', str)
+
+
+def test_a_stream_with_a_period_is_dead_after_three_of_them_and_not_before():
+    clock, posted = SetClock(), []
+    take = intake(posted, clock)
+    monitor = guarded(take)
+    assert monitor.report('governor', None, clock.at_ns).level == b'\x00'
+    for _ in range(20):
+        take(image(stamp_ns=NOW + clock.at_ns))
+        clock.at_ns += 10**8
+    clock.at_ns += 2 * 10**8
+    assert monitor.report('governor', None, clock.at_ns).level == b'\x00'
+    entry = monitor.report('governor', None, clock.at_ns + 1)
+    assert entry.level == b'\x02' and 'no message for 300.0 ms on /cam' in entry.message
+
+
+def test_a_stream_below_its_rate_warns_and_does_not_flicker():
+    clock, posted = SetClock(), []
+    take = intake(posted, clock)
+    monitor = guarded(take)
+    levels = []
+    for gap_ms in (100, 140, 160, 140, 120):
+        for _ in range(60):
+            take(image(stamp_ns=NOW + clock.at_ns))
+            clock.at_ns += gap_ms * 10**6
+        levels.append(monitor.report('governor', None, clock.at_ns).level)
+    assert levels == [b'\x00', b'\x00', b'\x01', b'\x01', b'\x00']
+    assert {'rate', 'rate_of_contract', 'last_message', 'stamp_offset'} <= {
+        pair.key for pair in monitor.report('governor', None, clock.at_ns).values}
+
+
+def seen(**fields):
+    """Make the snapshot of a stream that has a miss budget and background work."""
+    return StreamSnapshot(
+        'front', 'detector', Criticality.HIGH, 9, 0, 0, {}, None, None, None, 0, 0, None, None,
+        100, '', **fields)
+
+
+def test_what_a_contract_promises_is_among_the_values():
+    clock, posted = SetClock(), []
+    monitor = guarded(intake(posted, clock))
+    entry = monitor.report('governor', seen(
+        weakly_hard_window=100, weakly_hard_misses=2, weakly_hard_left=1, judged_cycles=4,
+        covered_cycles=3, longest_gap_ns=5 * 10**6, background_ended=4, background_completed=1,
+        background_required_percent=20), clock.at_ns)
+    values = {pair.key: pair.value for pair in entry.values}
+    assert (values['misses'], values['misses_left'], values['window_observed']) == (
+        '2 of 100', '1', 'False')
+    assert (values['coverage'], values['longest_gap']) == ('0.7500', '5.0 ms')
+    assert values['background_progress'] == '25% of 20 % required'
 
 
 def test_a_message_that_cannot_be_accepted_is_logged_and_raises_nothing(caplog):
