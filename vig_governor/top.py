@@ -6,7 +6,7 @@ Readable at 80 columns. ``--once`` prints one picture and ends, ``--json`` the s
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import json
 import sys
 import time
