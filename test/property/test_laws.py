@@ -14,9 +14,10 @@ import pytest
 from vig_core import estimate
 from vig_core.errors import RefusedEvent
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
-                             ExecutionsProvenOver, RequestArrived, TimeJumped, Woke)
+                             ExecutionsProvenOver, QuantumCompleted, RequestArrived,
+                             TimeJumped, Woke)
 from vig_core.request import Reason
-from worlds import (awaited_moves, awaited_systems, live, moves, ORIGIN_NS, relive,
+from worlds import (answer, awaited_moves, awaited_systems, live, moves, ORIGIN_NS, relive,
                     systems)
 
 shifts = st.sampled_from([1, 999_999_999, 86_400_000_000_001, 7 << 50])
@@ -93,10 +94,17 @@ def wrong_events(witness):
         set(witness.ended) - witness.occupied)[-1:] + [last_id + 7]
     for request_id in strangers:
         yield BackendCompleted(request_id), now_ns + 5
+        yield QuantumCompleted(request_id, 1, False), now_ns
         yield BackendFailed(request_id, 'x'), now_ns
         yield BackendFailed(request_id, 'x', is_over=False), now_ns
         yield DispatchRefused(request_id, Reason.CAPACITY, 'x'), now_ns
         yield ExecutionsProvenOver((request_id,), 'x'), now_ns
+    for request_id in sorted(witness.occupied - set(witness.ended)):
+        if witness.asked[request_id]:
+            yield BackendCompleted(request_id), now_ns
+            yield QuantumCompleted(request_id, -1, True), now_ns
+        else:
+            yield QuantumCompleted(request_id, 1, True), now_ns
     for request_id in sorted(witness.occupied)[:1]:
         yield DispatchRefused(request_id, Reason.STALE, 'x'), now_ns
         if request_id in witness.ended:
@@ -124,7 +132,9 @@ any_event = st.one_of(
               stream=st.sampled_from('abcdx'), key=st.sampled_from(['', '0', '1']),
               generation_ns=st.integers(ORIGIN_NS - 10**8, ORIGIN_NS + 10**9),
               payload_bytes=st.integers(-1, 400)),
-    st.builds(BackendCompleted, ids), st.builds(BackendFailed, ids, st.just('x'), st.booleans()),
+    st.builds(BackendCompleted, ids),
+    st.builds(QuantumCompleted, ids, st.integers(-1, 30), st.booleans()),
+    st.builds(BackendFailed, ids, st.just('x'), st.booleans()),
     st.builds(DispatchRefused, ids, st.sampled_from(Reason), st.just('x')),
     st.builds(CancelRequested, ids), st.just(TimeJumped('x')), st.just(Woke()),
     st.builds(ExecutionsProvenOver, st.lists(ids, max_size=3).map(tuple), st.just('x')))
@@ -145,7 +155,7 @@ def test_any_event_at_any_instant_is_taken_or_refused_without_a_trace(system, sc
                 scheduler.handle(event, now_ns=now_ns + offset_ns)
     for request_id in sorted(life.witness.occupied):
         now_ns += 3_000_000
-        event = BackendCompleted(request_id)
+        event = answer(life.witness, request_id)
         assert scheduler.handle(event, now_ns=now_ns) == untouched.handle(event, now_ns=now_ns)
         assert scheduler.next_wakeup_ns() == untouched.next_wakeup_ns()
     assert scheduler.snapshot(now_ns=now_ns) == untouched.snapshot(now_ns=now_ns)

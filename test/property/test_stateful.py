@@ -6,13 +6,13 @@ The laws are those of the ``Witness``; at the end everything that was accepted m
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import (initialize, precondition, rule, RuleBasedStateMachine)
-from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
+from vig_core.events import (BackendFailed, CancelRequested, DispatchRefused,
                              DrainExpired, DrainStarted, ExecutionsProvenOver, RequestArrived,
                              Stamp, TimeJumped)
 from vig_core.request import Reason
 from vig_core.units import ms, NS_PER_S
 from witness import Witness
-from worlds import ORIGIN_NS, systems
+from worlds import answer, ORIGIN_NS, systems
 
 gaps = st.sampled_from([0, 1, ms(1), ms(4), ms(11), ms(33), ms(120), 20 * NS_PER_S])
 
@@ -54,7 +54,8 @@ class Governed(RuleBasedStateMachine):
     @precondition(lambda self: self.witness.occupied)
     @rule(data=st.data(), gap_ns=gaps)
     def complete(self, data, gap_ns):
-        self.feed(BackendCompleted(self.running(data)), gap_ns)
+        choice = data.draw(st.integers(0, 7))
+        self.feed(answer(self.witness, self.running(data), choice), gap_ns)
 
     @precondition(lambda self: self.witness.occupied)
     @rule(data=st.data(), gap_ns=gaps, is_over=st.booleans())
@@ -95,7 +96,7 @@ class Governed(RuleBasedStateMachine):
         self.feed(DrainStarted(), 0)
         self.feed(DrainExpired('the end'), ms(50))
         for request_id in sorted(self.witness.occupied):
-            self.feed(BackendCompleted(request_id), 0)
+            self.feed(answer(self.witness, request_id), 0)
         assert sorted(self.witness.ended) == sorted(self.witness.arrivals)
         assert self.witness.scheduler.is_idle
 

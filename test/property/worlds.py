@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from vig_core.actions import Defer
 from vig_core.contract import (Contract, Criticality, DeliverySemantics, MissBudget, Overflow,
                                QueuePolicy)
+from vig_core.cooperative import Cooperative
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, DispatchRefused,
                              DrainExpired, DrainStarted, Event, ExecutionsProvenOver,
-                             RequestArrived, Stamp, TimeJumped)
+                             QuantumCompleted, RequestArrived, Stamp, TimeJumped)
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 from vig_core.units import NS_PER_MS, NS_PER_S
@@ -40,6 +41,16 @@ def variants(draw, name):
     return tuple(made)
 
 
+def cost_models():
+    """What quanta of a generative model cost; some are never split."""
+    return st.builds(
+        Cooperative, base_cost_ns=_ms(0, 2, 6), per_token_ns=_ms(1, 3),
+        min_tokens=st.integers(1, 3), max_total_tokens=st.integers(3, 20),
+        prefill_per_token_ns=_ms(0, 0.1),
+        max_overhead_permille=st.sampled_from([None, None, 0, 300]),
+        is_split=st.sampled_from([True, True, True, False]))
+
+
 @st.composite
 def models(draw, name):
     """A model of any policy, class and contract."""
@@ -67,7 +78,8 @@ def models(draw, name):
     return Model(
         name=name, criticality=draw(st.sampled_from(Criticality)), contract=contract,
         variants=made, policy=policy, capacity=capacity,
-        overflow=draw(st.sampled_from(Overflow)))
+        overflow=draw(st.sampled_from(Overflow)), cooperative=draw(st.one_of(
+            st.none(), st.none(), cost_models())))
 
 
 @st.composite
@@ -222,7 +234,7 @@ def live(system: System, script: list[Move], *, ends: bool = True) -> Life:
         life.feed(DrainStarted(), at_ns)
         life.feed(DrainExpired('the end of the example'), at_ns + 50 * NS_PER_MS)
         for request_id in sorted(life.witness.occupied):
-            life.feed(BackendCompleted(request_id), at_ns + 60 * NS_PER_MS)
+            life.feed(answer(life.witness, request_id), at_ns + 60 * NS_PER_MS)
     return life
 
 
@@ -235,7 +247,9 @@ def _event(life: Life, move: Move, next_id: int, at_ns: int) -> Event | None:
         return RequestArrived(
             request_id=next_id, model=name, stream=f'{name}{camera or ""}', key=str(camera),
             generation_ns=at_ns - move.age_ns, payload_bytes=move.bytes,
-            stamp=Stamp.INVALID if move.kind == 'invalid' else Stamp.TRUSTED)
+            stamp=Stamp.INVALID if move.kind == 'invalid' else Stamp.TRUSTED,
+            **({} if witness.system.models[name].cooperative is None else {
+                'prompt_tokens': move.bytes // 10, 'max_tokens': move.choice}))
     if move.kind == 'jump':
         return TimeJumped('again')
     running = sorted(witness.occupied)
@@ -249,10 +263,19 @@ def _event(life: Life, move: Move, next_id: int, at_ns: int) -> Event | None:
         return None
     request_id = running[move.choice % len(running)]
     if move.kind == 'complete':
-        return BackendCompleted(request_id)
+        return answer(witness, request_id, move.choice)
     if move.kind == 'refuse':
         return DispatchRefused(request_id, Reason.CAPACITY, 'no memory')
     return BackendFailed(request_id, 'an error', is_over=move.kind == 'fail')
+
+
+def answer(witness: Witness, request_id: int, choice: int = 7) -> Event:
+    """Let the server answer: a generative job with too much, all, some or none of its text."""
+    asked = witness.asked.get(request_id, 0)
+    if not asked:
+        return BackendCompleted(request_id)
+    tokens = [asked, asked, asked, asked // 2, 1, 0, asked + 1, asked][choice]
+    return QuantumCompleted(request_id, tokens, is_end=choice == 7)
 
 
 def relive(life: Life, *, shift_ns: int = 0, seed: int | None = None, before=None) -> Life:
