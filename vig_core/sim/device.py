@@ -68,16 +68,19 @@ class SerialServer:
         self._models: dict[int, str] = {}
 
     def begin(self, request_id: int, stream: str, index: int, variant: Variant,
-              now_ns: int) -> int | None:
+              now_ns: int, cost_ns: int | None = None) -> int | None:
         """Send a request; when its answer comes is known once it runs."""
         def draw_ns(law: RuntimeLaw, what: str) -> int:
             return law.draw_ns(self._seed, f'{stream}{what}', index, variant)
 
         name = variant.backend_model
+        runtime_ns = draw_ns(self._laws[name], '')
+        if cost_ns is not None:
+            runtime_ns = runtime_ns * cost_ns // self._laws[name].p50_ns
         arrives_at_ns = now_ns + draw_ns(self._way.there, '/there')
         self._models[request_id] = name
         heappush(self._under_way, (arrives_at_ns, _Sent(
-            self._classes[name], arrives_at_ns, request_id, draw_ns(self._laws[name], ''),
+            self._classes[name], arrives_at_ns, request_id, runtime_ns,
             draw_ns(self._way.back, '/back'))))
         return None
 

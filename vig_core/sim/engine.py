@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from vig_core.actions import Action, Dispatch, Terminate
-from vig_core.events import BackendCompleted, Event, RequestArrived, Woke
+from vig_core.events import BackendCompleted, Event, QuantumCompleted, RequestArrived, Woke
 from vig_core.model import System
 from vig_core.request import Reason
 from vig_core.sim.client import Client
@@ -38,12 +38,14 @@ class SimStream:
 
     :ivar is_closed_loop: a synchronous client: at most one frame in flight; when it is free it
         takes the newest capture that has passed and gives up the older ones.
+    :ivar prompt_tokens: of each job of a generative model, whose texts go on to their bound.
     """
 
     name: str
     model: str
     arrivals: ArrivalProcess
     is_closed_loop: bool = False
+    prompt_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Delivery:
     captured_at_ns: int
     ended_at_ns: int
     backend_ns: int
+    tokens: int = 0
+    quanta: int = 0
 
 
 @dataclass(slots=True)
@@ -90,6 +94,11 @@ class _Simulation:
     def __init__(self, policy: Policy, system: System, streams: Sequence[SimStream], seed: int,
                  duration_ns: int, backend: Backend) -> None:
         self._policy = policy
+        self._models = system.models
+        self._prompts = {stream.name: stream.prompt_tokens for stream in streams}
+        self._asked: dict[int, int] = {}
+        self._written: dict[int, int] = {}
+        self._quanta = 0
         self._variants = {(model.name, variant.variant_id): variant
                           for model in system.models.values() for variant in model.variants}
         self._backend = backend
@@ -136,13 +145,19 @@ class _Simulation:
         at_ns, _, _, _, what = heappop(self._heap)
         if isinstance(what, int):
             self._backend.end(what)
-            self._feed(BackendCompleted(what), at_ns)
+            tokens = self._asked.pop(what, 0)
+            if tokens:
+                self._written[what] = self._written.get(what, 0) + tokens
+                self._feed(QuantumCompleted(what, tokens, False), at_ns)
+            else:
+                self._feed(BackendCompleted(what), at_ns)
             return
         stream, frame = what
         self._last_id += 1
         self._frames[self._last_id] = (stream.name, frame.index, frame.captured_at_ns)
         self._feed(RequestArrived(self._last_id, stream.model, stream.name, stream.name,
-                                  frame.captured_at_ns), at_ns)
+                                  frame.captured_at_ns, prompt_tokens=stream.prompt_tokens),
+                   at_ns)
 
     def _feed(self, event: Event, now_ns: int) -> None:
         for action in self._policy.handle(event, now_ns=now_ns):
@@ -151,14 +166,36 @@ class _Simulation:
             if isinstance(action, Dispatch):
                 stream, index, _ = self._frames[action.request_id]
                 variant = self._variants[action.model, action.variant_id]
-                ends_ns = self._backend.begin(action.request_id, stream, index, variant, now_ns)
+                cost_ns = self._cost_of_quantum_ns(action, stream)
+                ends_ns = self._backend.begin(
+                    action.request_id, stream, index if cost_ns is None else self._quanta,
+                    variant, now_ns, cost_ns)
                 if ends_ns is not None:
                     self._push(ends_ns, _ANSWER, 0, action.request_id)
             elif isinstance(action, Terminate):
                 stream, _, captured_ns = self._frames.pop(action.request_id)
-                self._out.ends.append(Delivery(stream, action.reason, captured_ns, now_ns,
-                                               action.backend_ns or 0))
+                self._written.pop(action.request_id, None)
+                self._out.ends.append(Delivery(
+                    stream, action.reason, captured_ns, now_ns, action.backend_ns or 0,
+                    action.tokens, action.quanta))
                 self._ask_again(stream, now_ns, was_run=action.backend_ns is not None)
+
+    def _cost_of_quantum_ns(self, dispatch: Dispatch, stream: str) -> int | None:
+        """
+        Give what a quantum costs by the cost model; ``None`` for an ordinary request.
+
+        A policy that knows no quanta asks for the whole text at once.
+        """
+        model = self._models[dispatch.model]
+        if model.cooperative is None:
+            return None
+        self._quanta += 1
+        if dispatch.tokens:
+            self._asked[dispatch.request_id] = dispatch.tokens
+        cost_ns = model.cooperative.cost_ns(
+            self._prompts[stream] + self._written.get(dispatch.request_id, 0),
+            dispatch.tokens or model.cooperative.max_total_tokens)
+        return model.in_proportion_ns(self._variants[model.name, dispatch.variant_id], cost_ns)
 
     def _ask_again(self, stream: str, now_ns: int, *, was_run: bool) -> None:
         if stream not in self._clients:

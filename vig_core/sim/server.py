@@ -15,8 +15,12 @@ class Backend(Protocol):
     """What executes, as the engine sees it."""
 
     def begin(self, request_id: int, stream: str, index: int, variant: Variant,
-              now_ns: int) -> int | None:
-        """Take in a request; says when its answer comes, or ``None`` while that is open."""
+              now_ns: int, cost_ns: int | None = None) -> int | None:
+        """
+        Take in a request; says when its answer comes, or ``None`` while that is open.
+
+        :param cost_ns: median of a quantum; it varies in the proportion of the variant's law.
+        """
 
     def next_ns(self) -> int:
         """Say when the backend does something by itself; ``NEVER`` for nothing."""
@@ -43,9 +47,12 @@ class Server:
     running: dict[int, str] = field(default_factory=dict)
 
     def begin(self, request_id: int, stream: str, index: int, variant: Variant,
-              now_ns: int) -> int:
+              now_ns: int, cost_ns: int | None = None) -> int:
         """Begin an execution and say when it will end."""
-        runtime_ns = self.laws[variant.backend_model].draw_ns(self.seed, stream, index, variant)
+        law = self.laws[variant.backend_model]
+        runtime_ns = law.draw_ns(self.seed, stream, index, variant)
+        if cost_ns is not None:
+            runtime_ns = runtime_ns * cost_ns // law.p50_ns
         runtime_ns += added_ns(self.interference_ns, variant.backend_model,
                                self.running.values())
         self.running[request_id] = variant.backend_model
