@@ -4,7 +4,8 @@
 Without more it must give the same decisions, event by event. With ``--contract other.yaml`` it
 says what would have happened: the same arrivals, each request costing what it cost when it was
 recorded; one that did not run then costs the median of its backend model in the trace, or of
-its profile.
+its profile. A generative job writes as much as it did, or up to its bound where it was not
+completed; its quanta cost what the cost model says.
 """
 
 import argparse
@@ -21,9 +22,9 @@ from typing import Any
 from vig_core.actions import Action, Dispatch, Terminate
 from vig_core.errors import RefusedEvent
 from vig_core.events import (
-    BackendCompleted, CancelRequested, Event, RequestArrived, TimeJumped, Woke,
+    BackendCompleted, CancelRequested, Event, QuantumCompleted, RequestArrived, TimeJumped, Woke,
 )
-from vig_core.model import System
+from vig_core.model import Model, System
 from vig_core.request import Reason
 from vig_core.scheduler import Scheduler
 from vig_core.units import text_ms
@@ -35,10 +36,11 @@ from vig_governor.trace_file import TraceError
 
 @dataclass
 class Outcome:
-    """What happened to the requests: how each ended, and what each execution took."""
+    """How each request ended, what each execution took, and how long texts were."""
 
     ends: list[Terminate] = field(default_factory=list)
     runtimes_ns: dict[int, tuple[str, int]] = field(default_factory=dict)
+    texts: dict[int, int] = field(default_factory=dict)
     dispatched: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     def note(self, actions: Iterable[Action], now_ns: int) -> None:
@@ -48,6 +50,8 @@ class Outcome:
                 self.dispatched[action.request_id] = action.backend_model, now_ns
             elif isinstance(action, Terminate):
                 self.ends.append(action)
+                if action.is_end_of_sequence:
+                    self.texts[action.request_id] = action.tokens
                 if (action.reason in (Reason.COMPLETED, Reason.OBSOLETE)
                         and action.request_id in self.dispatched):
                     backend, began_ns = self.dispatched[action.request_id]
@@ -88,6 +92,9 @@ def what_if(recorded: Recorded, system: System, then: Outcome) -> Outcome:
                   for model in system.models.values() for variant in model.variants}
     typical_ns.update({backend: round(median(runs)) for backend, runs in by_backend.items()})
     scheduler = Scheduler(system, origin_ns=recorded.begin_ns)
+    prompts = {event.request_id: event.prompt_tokens for _, event, _ in recorded.events
+               if isinstance(event, RequestArrived)}
+    written: dict[int, int] = {}
     order = itertools.count()
     heap: list[tuple[int, int, int, Event]] = [
         (at_ns, 1, next(order), event) for at_ns, event, _ in recorded.events
@@ -108,13 +115,32 @@ def what_if(recorded: Recorded, system: System, then: Outcome) -> Outcome:
             continue
         outcome.note(actions, at_ns)
         for action in actions:
-            if isinstance(action, Dispatch):
+            if isinstance(action, Dispatch) and action.tokens:
+                answer, runtime_ns = _quantum(action, system.models[action.model], prompts,
+                                              written, then.texts)
+                heapq.heappush(heap, (at_ns + runtime_ns, 0, next(order), answer))
+            elif isinstance(action, Dispatch):
                 backend, runtime_ns = then.runtimes_ns.get(action.request_id, ('', 0))
                 if backend != action.backend_model:
                     runtime_ns = typical_ns[action.backend_model]
                 heapq.heappush(heap, (at_ns + runtime_ns, 0, next(order),
                                       BackendCompleted(action.request_id)))
     return outcome
+
+
+def _quantum(dispatch: Dispatch, model: Model, prompts: dict[int, int], written: dict[int, int],
+             texts: dict[int, int]) -> tuple[QuantumCompleted, int]:
+    """Answer a quantum by the cost model; ``written`` counts the tokens of each job."""
+    request_id = dispatch.request_id
+    before = written.get(request_id, 0)
+    left = max(0, texts[request_id] - before) if request_id in texts else None
+    tokens = dispatch.tokens if left is None else min(dispatch.tokens, left)
+    written[request_id] = before + tokens
+    variant = next(one for one in model.variants if one.variant_id == dispatch.variant_id)
+    assert model.cooperative is not None
+    cost_ns = model.cooperative.cost_ns(prompts[request_id] + before, max(1, tokens))
+    return (QuantumCompleted(request_id, tokens, is_end=left is not None and left <= tokens),
+            model.in_proportion_ns(variant, cost_ns))
 
 
 def other_system(recorded: Recorded, path: str) -> System:

@@ -144,5 +144,5 @@ def test_a_frame_that_nobody_expected_waits_for_one_quantum_at_most(workload, sc
     _, waits, quanta = run(setup, renamed, script, ms(frame), ms(33 * 19))
     for arrival, start_ns in waits:
         between = Counter(action.request_id for begin_ns, _, action, _ in quanta
-                          if arrival.generation_ns <= begin_ns < start_ns)
+                          if arrival.generation_ns < begin_ns < start_ns)
         assert not between, 'a quantum was started while a frame waited'

@@ -8,18 +8,19 @@ from mcap.reader import make_reader
 from mcap.writer import Writer
 import pytest
 from vig_core.contract import Contract, Criticality, QueuePolicy
+from vig_core.cooperative import Cooperative
 from vig_core.events import BackendCompleted, CancelRequested, RequestArrived, TimeJumped
 from vig_core.model import Model, RuntimeProfile, System, Variant
 from vig_core.scheduler import Scheduler
 from vig_core.sim.engine import SimStream, simulate
-from vig_core.sim.workload import Periodic
+from vig_core.sim.workload import Continuous, Periodic
 from vig_core.units import ms
 from vig_governor.cli import main
 from vig_governor.config import load_config
 from vig_governor.doctor.file_checks import BYTES_PER_FRAME
 from vig_governor.recorded import read_trace
 from vig_governor.recorder import RecordingScheduler, TraceWriter
-from vig_governor.replay import replay
+from vig_governor.replay import replay, what_if
 from vig_governor.trace_file import EVENT, read_file, TraceError, TraceFile
 from vig_governor.trace_values import decode, encode
 from waiting import wait_until
@@ -137,6 +138,33 @@ def test_what_if_with_another_contract_says_both(trace, contract, capsys):
     assert main(['replay', str(trace), '--contract', str(other)]) == 0
     found = rows(capsys.readouterr().out)
     assert int(found['what'].split()[3]) < int(found['recorded'].split()[3])
+
+
+def test_a_run_with_generative_jobs_replays_and_what_if_writes_the_same_texts(tmp_path, contract):
+    config = load_config(contract)
+    llm = Model('llm', Criticality.BEST_EFFORT, Contract(deadline_ns=ms(30_000)),
+                (Variant('main', 'llm_net', RuntimeProfile(100, 105)),), QueuePolicy.FIFO,
+                cooperative=Cooperative(ms(2), ms(4), 48))
+    cam = Model('cam', Criticality.PROTECTED, Contract(
+        deadline_ns=ms(33), max_age_ns=ms(66), period_ns=ms(33)),
+        (Variant('main', 'cam_net', RuntimeProfile(ms(14), ms(16))),))
+    system = System({'cam': cam, 'llm': llm})
+    writer = TraceWriter(tmp_path / 'text.mcap', system=system, origin_ns=0, config=str(contract),
+                         config_digest=config.digest, wall_minus_steady_ns=0)
+    recording = RecordingScheduler(Scheduler(system))
+    recording.listen(writer, 0)
+    simulate(recording, system, [
+        SimStream('front', 'cam', Periodic(ms(33))),
+        SimStream('text', 'llm', Continuous(), is_closed_loop=True, prompt_tokens=9)],
+        seed=3, duration_ns=ms(3_000))
+    writer.close()
+    recorded = read_trace(str(tmp_path / 'text.mcap'))
+    outcome, differences = replay(recorded)
+    assert not differences
+    texts, again = ([(end.request_id, end.tokens) for end in ends if end.stream == 'text'
+                     and end.reason.value == 'completed']
+                    for ends in (outcome.ends, what_if(recorded, system, outcome).ends))
+    assert texts and texts == again
 
 
 def test_what_if_without_a_model_of_the_trace_is_refused(trace, contract, capsys):
