@@ -101,13 +101,15 @@ def what_if(recorded: Recorded, system: System, then: Outcome) -> Outcome:
         if isinstance(event, RequestArrived | CancelRequested | TimeJumped)]
     heapq.heapify(heap)
     outcome = Outcome()
-    while heap:
+    while heap or not scheduler.is_idle:
         wakeup_ns = scheduler.next_wakeup_ns()
-        at_ns = heap[0][0]
         event: Event = Woke()
-        if wakeup_ns is not None and wakeup_ns < at_ns:
+        if wakeup_ns is not None and (not heap or wakeup_ns < heap[0][0]):
             at_ns = wakeup_ns
+        elif not heap:
+            break
         else:
+            at_ns = heap[0][0]
             event = heapq.heappop(heap)[3]
         try:
             actions = scheduler.handle(event, now_ns=at_ns)
