@@ -70,9 +70,12 @@ def _ask_server(config: Config, watch_s: float) -> ServerView:
         return ServerView(problem=str(error))
     try:
         signatures, not_ready, configs = {}, {}, {}
+        decoupled = {variant.backend_model for block in config.file.models.values()
+                     if block.decoupled for variant in block.variants}
         for model in config.backend_models:
             try:
-                signatures[model] = backend.inspect(model, timeout_s=CONNECT_TIMEOUT_S)
+                signatures[model] = backend.inspect(model, timeout_s=CONNECT_TIMEOUT_S,
+                                                    may_stream=model in decoupled)
                 configs[model] = backend.model_config(model)
             except BackendUnavailable as error:
                 not_ready[model] = str(error)
