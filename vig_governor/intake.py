@@ -125,7 +125,7 @@ class Intake:
     def _take(self, message: Any) -> None:
         arrived_at_ns = self._clock.now_ns()
         binding = self.binding
-        if self._read is not None:
+        if self._read is not None and isinstance(message, bytes):
             message = self._read(message)
         stamp_ns = ros_now_ns = 0
         if binding.time_source == 'stamp':
