@@ -7,7 +7,8 @@ import pytest
 
 from vig_governor.config import load_config
 from vig_governor.config.schema_model import Artifact, Manifest, Profile
-from vig_governor.measure.calibrate_cli import pairs_of
+from vig_governor.measure.calibrate_cli import between_models, pairs_of
+from vig_governor.measure.interference import Suggestion
 from vig_governor.measure.lines import QuantumCost
 from vig_governor.measure.new_file import (
     CannotWrite, check_output, Figures, new_content, write_file,
@@ -98,6 +99,14 @@ def test_another_file_is_replaced_only_when_asked(source, tmp_path):
     check_output(source, other, may_replace=True)
     with pytest.raises(CannotWrite, match='there is no folder'):
         check_output(source, tmp_path / 'no' / 'new.yaml', may_replace=False)
+
+
+def test_two_variants_of_one_model_are_no_suggestion(tmp_path):
+    config = load(tmp_path, COMPLETE)
+    large, llm = (config.system.models[name].variants[0].backend_model
+                  for name in ('detector', 'summariser'))
+    both = Suggestion((large, llm), (1, 1), 3, 2)
+    assert between_models(config, [Suggestion((large, large), (1, 1), 3, 2), both]) == [both]
 
 
 def test_pairs_are_those_that_can_run_together(tmp_path):

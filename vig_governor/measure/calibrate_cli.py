@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         print(f'{len(pairs)} ordered pairs side by side{f": {why}" if why else ""}')
         calibration, costs = _measure(bench, plan, pairs)
         figures = _figures(bench, plan, calibration, costs)
-    suggestions = suggest_taking_turns(calibration)
+    suggestions = between_models(bench.config, suggest_taking_turns(calibration))
     lines = [*report(calibration.profiles,
                      {name: feed.dataset for name, feed in bench.feeds.items()}),
              *quanta.report(costs), *_pairs_report(calibration.pairs), *_suggested(suggestions)]
@@ -105,6 +105,13 @@ def pairs_of(config: Config, wanted: str,
                if frozenset((model_of[victim], model_of[other])) not in system.no_corun]
     left_out = len(ordered) - len(allowed)
     return allowed, f'{left_out} more are excluded by no_corun' if left_out else ''
+
+
+def between_models(config: Config, suggestions: Iterable[Suggestion]) -> list[Suggestion]:
+    """Leave out pairs of variants of one model: ``no_corun`` names two models."""
+    model_of = {variant.backend_model: name for name, model in config.system.models.items()
+                for variant in model.variants}
+    return [one for one in suggestions if len({model_of[name] for name in one.pair}) > 1]
 
 
 def _measure(bench: Bench, plan: Plan,
