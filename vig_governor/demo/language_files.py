@@ -55,7 +55,7 @@ def convert(store: AssetStore) -> None:
     try:
         result = subprocess.run(
             [installation.venv / 'bin' / 'python', '-m', 'language.convert',
-             str(weights.absolute()), str(part)], cwd=Path(__file__).parent,
+             str(weights.absolute()), str(part.absolute())], cwd=Path(__file__).parent,
             env={**installation.environment(), 'PYTHONDONTWRITEBYTECODE': '1'},
             capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         if result.returncode != 0:
