@@ -8,13 +8,14 @@ same situations.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import heapq
 from pathlib import Path
 
 from vig_core.actions import Dispatch
 from vig_core.contract import Contract, Criticality, QueuePolicy
-from vig_core.events import BackendCompleted, Event, RequestArrived, Woke
+from vig_core.cooperative import Cooperative
+from vig_core.events import BackendCompleted, Event, QuantumCompleted, RequestArrived, Woke
 from vig_core.model import Model, RuntimeProfile, System, Variant
 from vig_core.scheduler import Scheduler
 from vig_core.units import ms
@@ -99,6 +100,18 @@ def _stale() -> Situation:
     return Situation(system(blocker, camera), {'blocker': [95], 'camera': [3, 103, 203]}, 260)
 
 
+def cut(is_split: bool) -> Situation:
+    """Let a generative job meet a camera, in pieces or whole."""
+    camera = model('camera', Criticality.PROTECTED, [('main', 12)], period=50, deadline=40,
+                   max_age=75)
+    text = replace(
+        model('text', Criticality.BEST_EFFORT, [('main', 104)], deadline=2000,
+              policy=QueuePolicy.FIFO),
+        cooperative=Cooperative(base_cost_ns=ms(8), per_token_ns=ms(6), max_total_tokens=16,
+                                min_tokens=2, is_split=is_split))
+    return Situation(system(camera, text), {'camera': every(50, 340), 'text': [70]}, 350)
+
+
 SITUATIONS: Mapping[str, Situation] = {
     'how-queue': _queue_or_newest(QueuePolicy.FIFO),
     'how-newest': _queue_or_newest(QueuePolicy.LATEST),
@@ -106,6 +119,7 @@ SITUATIONS: Mapping[str, Situation] = {
     'how-unguarded': _beside_a_job(Criticality.PROTECTED),
     'how-idle': _beside_a_job(Criticality.BEST_EFFORT),
     'how-variants': _variants(),
+    'how-cut': cut(True),
 }
 
 
@@ -122,6 +136,8 @@ def play(situation: Situation) -> History:
         is_frame = situation.system.models[stream].contract.period_ns is not None
         heapq.heappush(ahead, (at_ns, number, RequestArrived(
             number, stream, stream, '', at_ns - (ms(3) if is_frame else 0))))
+    jobs = {each.name: each.cooperative for each in situation.system.models.values()
+            if each.cooperative is not None}
     count = len(ahead)
     while True:
         wakeup_ns = scheduler.next_wakeup_ns()
@@ -137,8 +153,13 @@ def play(situation: Situation) -> History:
         for action in scheduler.handle(event, now_ns=now_ns):
             if isinstance(action, Dispatch):
                 count += 1
-                heapq.heappush(ahead, (now_ns + runtimes[action.backend_model], count,
-                                       BackendCompleted(action.request_id)))
+                job = jobs.get(action.model)
+                answer: Event = BackendCompleted(action.request_id)
+                took_ns = runtimes[action.backend_model]
+                if job is not None:
+                    answer = QuantumCompleted(action.request_id, action.tokens, False)
+                    took_ns = job.cost_ns(0, action.tokens)
+                heapq.heappush(ahead, (now_ns + took_ns, count, answer))
     recorded.events.append((ms(situation.end_ms), Woke(), ''))
     return history_of(recorded)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from vig_core.actions import Action, Defer, Dispatch, ReleaseInput, ReportOverload, Terminate
 from vig_core.coverage import CycleMonitor
 from vig_core.errors import RefusedEvent
-from vig_core.events import CyclesInherited, Event, RequestArrived
+from vig_core.events import CyclesInherited, Event, QuantumCompleted, RequestArrived
 from vig_core.model import Model
 from vig_core.request import Reason
 
@@ -19,30 +19,53 @@ from vig_governor.recorded import Recorded
 
 
 @dataclass(slots=True)
+class Run:
+    """
+    One execution of a request.
+
+    :ivar lane: the execution slot that it took, counted from 0.
+    :ivar end_ns: when the slot was free again; ``None`` while it was not.
+    :ivar tokens: of a quantum of a generative job: written by it, or asked for while it ran.
+    """
+
+    lane: int
+    begin_ns: int
+    end_ns: int | None = None
+    tokens: int = 0
+
+
+@dataclass(slots=True)
 class Frame:
     """
     One request.
 
+    :ivar runs: its executions in order: none, one, or one for each quantum of a generative job.
     :ivar ended_ns: ``None`` while it was still open when the trace ended; so for ``reason``.
-    :ivar dispatched_ns: ``None`` for one that never ran.
-    :ivar lane: the execution slot that it took, counted from 0; -1 for one that never ran.
-    :ivar freed_ns: when that slot was free again; later than ``ended_ns`` for a lost answer.
+    :ivar planned_ns: of the last execution; so for ``variant``.
     """
 
     request_id: int
     stream: str
     captured_ns: int
     arrived_ns: int
-    dispatched_ns: int | None = None
-    lane: int = -1
+    runs: list[Run] = field(default_factory=list)
     variant: str = ''
     planned_ns: int = 0
-    freed_ns: int | None = None
     ended_ns: int | None = None
     reason: Reason | None = None
     detail: str = ''
     age_ns: int = 0
     is_deadline_met: bool = False
+
+    @property
+    def dispatched_ns(self) -> int | None:
+        """When it ran first; ``None`` for one that never did."""
+        return self.runs[0].begin_ns if self.runs else None
+
+    @property
+    def freed_ns(self) -> int | None:
+        """When its last slot was free again; later than ``ended_ns`` for a lost answer."""
+        return self.runs[-1].end_ns if self.runs else None
 
 
 @dataclass(slots=True)
@@ -160,6 +183,8 @@ class _Watch:
                 event, next_cycle_ns=self._at(event.next_cycle_ns),
                 newest_capture_ns=None if event.newest_capture_ns is None
                 else self._at(event.newest_capture_ns)), now_ns)
+        if isinstance(event, QuantumCompleted):
+            self._end_quantum(event, now_ns)
         if not isinstance(event, RequestArrived):
             return
         history = self._history
@@ -188,12 +213,11 @@ class _Watch:
             return
         elif isinstance(action, Dispatch):
             self._end_hold(action.request_id, now_ns)
-            frame.dispatched_ns, frame.variant = now_ns, action.variant_id
-            frame.planned_ns = action.planned_ns
-            frame.lane = next(lane for lane in range(len(self._busy) + 1)
-                              if lane not in self._busy)
-            self._busy[frame.lane] = frame
-            self._history.lanes = max(self._history.lanes, frame.lane + 1)
+            frame.variant, frame.planned_ns = action.variant_id, action.planned_ns
+            lane = next(lane for lane in range(len(self._busy) + 1) if lane not in self._busy)
+            frame.runs.append(Run(lane, now_ns, tokens=action.tokens))
+            self._busy[lane] = frame
+            self._history.lanes = max(self._history.lanes, lane + 1)
         elif isinstance(action, Defer):
             self._end_hold(action.request_id, now_ns)
             idle = tuple(lane for lane in range(self._history.slots) if lane not in self._busy)
@@ -216,13 +240,23 @@ class _Watch:
             del self._open[action.request_id]
             self._free(action.request_id, now_ns)
 
+    def _end_quantum(self, event: QuantumCompleted, now_ns: int) -> None:
+        """Free the slot of a job that goes on, or ends in a moment."""
+        frame = self._open.get(event.request_id)
+        if frame is not None and frame.runs and frame.runs[-1].end_ns is None:
+            frame.runs[-1].tokens = event.tokens
+            self._end_run(frame, now_ns)
+
     def _free(self, request_id: int, now_ns: int) -> None:
         self._open.pop(request_id, None)
-        for lane, frame in self._busy.items():
+        for frame in self._busy.values():
             if frame.request_id == request_id:
-                frame.freed_ns = now_ns
-                del self._busy[lane]
+                self._end_run(frame, now_ns)
                 return
+
+    def _end_run(self, frame: Frame, now_ns: int) -> None:
+        frame.runs[-1].end_ns = now_ns
+        del self._busy[frame.runs[-1].lane]
 
     def _end_hold(self, request_id: int, now_ns: int) -> None:
         hold = self._holds.pop(request_id, None)

@@ -127,8 +127,8 @@ def _headline(history: History, figures: dict[str, StreamFigures]) -> str:
             '–' if one.gap_ns is None else f'{one.gap_ns / NS_PER_MS:.0f} ms',
             *(f'{one.age_ms(percent)} ms' for percent in (50, 95, 99)),
             one.reasons[Reason.COMPLETED], one.received))
-    busy_ns = sum((frame.freed_ns or history.end_ns) - frame.dispatched_ns
-                  for frame in history.frames if frame.dispatched_ns is not None)
+    busy_ns = sum((run.end_ns or history.end_ns) - run.begin_ns
+                  for frame in history.frames for run in frame.runs)
     span_ns = max((history.end_ns - history.begin_ns) * history.slots, 1)
     return (f'<h2>What each consumer got</h2><table>{"".join(rows)}</table>'
             f'<p class="facts">The slots were busy {busy_ns / span_ns:.0%} of the time and idle '

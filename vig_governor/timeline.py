@@ -118,10 +118,10 @@ def chrome_trace(history: History) -> dict[str, Any]:
         known = {'request': frame.request_id, 'age_ms': frame.age_ns / NS_PER_MS,
                  'reason': frame.reason.value if frame.reason else 'open',
                  'detail': frame.detail}
-        if frame.dispatched_ns is not None:
-            freed_ns = history.end_ns if frame.freed_ns is None else frame.freed_ns
-            events.append(_span(f'{frame.stream} {frame.variant}', 1, frame.lane,
-                                frame.dispatched_ns, freed_ns, known))
+        for run in frame.runs:
+            events.append(_span(f'{frame.stream} {frame.variant}', 1, run.lane, run.begin_ns,
+                                history.end_ns if run.end_ns is None else run.end_ns,
+                                {**known, 'tokens': run.tokens} if run.tokens else known))
         ended_ns = history.end_ns if frame.ended_ns is None else frame.ended_ns
         began_ns = ended_ns if frame.dispatched_ns is None else frame.dispatched_ns
         row = rows[frame.stream]
@@ -142,9 +142,10 @@ def chrome_trace(history: History) -> dict[str, Any]:
 
 def _page_data(history: History, recorded: Recorded) -> dict[str, Any]:
     frames = [{
-        'id': frame.request_id, 'stream': frame.stream, 'lane': frame.lane,
+        'id': frame.request_id, 'stream': frame.stream,
         'captured': _ms(frame.captured_ns), 'arrived': _ms(frame.arrived_ns),
-        'began': _ms(frame.dispatched_ns), 'freed': _ms(frame.freed_ns),
+        'runs': [[run.lane, _ms(run.begin_ns), _ms(run.end_ns), run.tokens]
+                 for run in frame.runs],
         'ended': _ms(frame.ended_ns), 'planned': _ms(frame.planned_ns),
         'variant': frame.variant, 'reason': frame.reason.value if frame.reason else 'open',
         'age': _ms(frame.age_ns), 'met': frame.is_deadline_met, 'detail': frame.detail}
@@ -167,7 +168,7 @@ def _page_data(history: History, recorded: Recorded) -> dict[str, Any]:
 
 
 def _last_ns(frame: Frame) -> int | None:
-    if frame.ended_ns is None or (frame.lane >= 0 and frame.freed_ns is None):
+    if frame.ended_ns is None or (frame.runs and frame.freed_ns is None):
         return None
     return max(frame.ended_ns, frame.freed_ns or 0)
 

@@ -57,13 +57,13 @@ def _draw_slots(axes: Axes, history: History, at: Callable[[int], float],
             axes.barh(lane, at(hold.end_ns) - at(hold.begin_ns), left=at(hold.begin_ns),
                       height=0.7, **_IDLE)
     for frame in history.frames:
-        if frame.dispatched_ns is None:
-            continue
-        freed_ns = history.end_ns if frame.freed_ns is None else frame.freed_ns
-        is_useful = frame.reason is Reason.COMPLETED
-        axes.barh(frame.lane, at(freed_ns) - at(frame.dispatched_ns),
-                  left=at(frame.dispatched_ns), height=0.7, color=colours[frame.stream],
-                  alpha=1.0 if is_useful else 0.35, edgecolor='white', linewidth=0.8)
+        is_useful = frame.reason is Reason.COMPLETED or (
+            frame.reason is None and len(frame.runs) > 1)
+        for run in frame.runs:
+            end_ns = history.end_ns if run.end_ns is None else run.end_ns
+            axes.barh(run.lane, at(end_ns) - at(run.begin_ns), left=at(run.begin_ns),
+                      height=0.7, color=colours[frame.stream],
+                      alpha=1.0 if is_useful else 0.35, edgecolor='white', linewidth=0.8)
 
 
 def _draw_stream(axes: Axes, history: History, stream: str, row: int,
@@ -81,16 +81,16 @@ def _draw_stream(axes: Axes, history: History, stream: str, row: int,
 def _draw_frame(axes: Axes, frame: Frame, row: int, at: Callable[[int], float], colour: str,
                 end_ns: int) -> None:
     ended_ns = end_ns if frame.ended_ns is None else frame.ended_ns
-    waited_ns = ended_ns if frame.dispatched_ns is None else frame.dispatched_ns
     axes.plot([at(frame.captured_ns), at(frame.arrived_ns)], [row, row], color='#b8c2cc',
               linewidth=1, linestyle=':')
-    axes.plot([at(frame.arrived_ns), at(waited_ns)], [row, row], color=colour, linewidth=1,
+    axes.plot([at(frame.arrived_ns), at(ended_ns)], [row, row], color=colour, linewidth=1,
               alpha=0.6)
     axes.plot(at(frame.arrived_ns), row, marker='|', color=colour, markersize=9,
               markeredgewidth=2)
-    if frame.dispatched_ns is not None:
-        axes.plot([at(frame.dispatched_ns), at(ended_ns)], [row, row], color=colour,
-                  linewidth=5, alpha=0.4, solid_capstyle='butt')
+    for run in frame.runs:
+        run_ns = ended_ns if run.end_ns is None else min(run.end_ns, ended_ns)
+        axes.plot([at(run.begin_ns), at(run_ns)], [row, row], color=colour, linewidth=5,
+                  alpha=0.4, solid_capstyle='butt')
     if frame.reason is not None:
         axes.plot(at(ended_ns), row, marker=_MARKS.get(frame.reason, 'P'), color=colour,
                   markersize=6, markeredgewidth=1.6, linestyle='none')

@@ -19,7 +19,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools'))
-from draw_figures import play, SITUATIONS  # noqa: E402,I100,I201
+from draw_figures import cut, play, SITUATIONS  # noqa: E402,I100,I201
 
 DOCUMENTS = sorted([ROOT / 'README.md', *(ROOT / 'docs').glob('*.md')])
 START = (ROOT / 'docs' / 'getting-started.md').read_text(encoding='utf-8')
@@ -76,6 +76,16 @@ def test_the_small_variant_runs_during_the_burst_and_the_large_one_comes_back():
                 if frame.stream == 'camera']
     assert variants[:3] == ['large'] * 3 and variants[3:6] == ['small'] * 3
     assert variants[-1] == 'large'
+
+
+def test_a_job_in_pieces_writes_all_its_tokens_and_no_frame_waits():
+    whole, pieces = play(cut(is_split=False)), play(SITUATIONS['how-cut'])
+    assert not any(frame.runs for frame in whole.frames if frame.stream == 'text')
+    text, = (frame for frame in pieces.frames if frame.stream == 'text')
+    assert text.reason is Reason.COMPLETED
+    assert [run.tokens for run in text.runs] == [4, 5, 5, 2]
+    assert all(frame.dispatched_ns == frame.arrived_ns for frame in pieces.frames
+               if frame.stream == 'camera')
 
 
 def test_the_program_of_the_first_steps_compiles():

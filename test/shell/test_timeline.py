@@ -1,10 +1,13 @@
 """A recorded run as spans and marks, and the pictures that are made of them."""
 
+from dataclasses import replace
 import json
 
 import pytest
 from vig_core.contract import Contract, Criticality, QueuePolicy
-from vig_core.events import BackendCompleted, BackendFailed, RequestArrived, Woke
+from vig_core.cooperative import Cooperative
+from vig_core.events import (BackendCompleted, BackendFailed, QuantumCompleted, RequestArrived,
+                             Woke)
 from vig_core.model import Model, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 from vig_core.scheduler import Scheduler
@@ -62,7 +65,7 @@ def test_a_frame_that_ran_has_its_slot_and_instants(history):
     first = frame(history, 1)
     assert (first.captured_ns, first.arrived_ns, first.dispatched_ns, first.ended_ns,
             first.freed_ns) == (ms(8), ms(10), ms(10), ms(30), ms(30))
-    assert (first.lane, first.variant, first.reason) == (0, 'full', Reason.COMPLETED)
+    assert (first.runs[0].lane, first.variant, first.reason) == (0, 'full', Reason.COMPLETED)
     assert first.age_ns == ms(22) and first.is_deadline_met
 
 
@@ -99,6 +102,29 @@ def test_a_part_keeps_what_reaches_into_it(history):
     assert [frame.request_id for frame in part.frames] == [2, 3]
     assert (part.begin_ns, part.end_ns) == (ms(50), ms(90))
     assert all(ms(50) <= cycle.at_ns <= ms(90) for cycle in part.cycles['front'])
+
+
+def test_a_job_in_pieces_has_a_run_for_each_of_them_on_one_slot(tmp_path):
+    text = replace(JOB, name='text', cooperative=Cooperative(ms(5), ms(2), max_total_tokens=8))
+    system = System({'cam': CAM, 'text': text}, streams={'front': 'cam', 'story': 'text'})
+    path = tmp_path / 'text.mcap'
+    writer = TraceWriter(path, system=system, origin_ns=0, config='vig.yaml', config_digest='0',
+                         wall_minus_steady_ns=0)
+    recording = RecordingScheduler(Scheduler(system))
+    recording.listen(writer, 0)
+    for event, at_ms in ((RequestArrived(1, 'text', 'story', '', 0, max_tokens=8), 1),
+                         (QuantumCompleted(1, 3, False), 12), (QuantumCompleted(1, 4, True), 30)):
+        recording.handle(event, now_ns=ms(at_ms))
+    writer.close()
+    one, = history_of(read_trace(path)).frames
+    assert [(run.lane, run.begin_ns, run.end_ns, run.tokens) for run in one.runs] == [
+        (0, ms(1), ms(12), 3), (0, ms(12), ms(30), 4)]
+    assert (one.reason, one.dispatched_ns, one.freed_ns) == (Reason.COMPLETED, ms(1), ms(30))
+    output = tmp_path / 'text.json'
+    assert main(['timeline', str(path), '-o', str(output)]) == 0
+    spans = [each for each in json.loads(output.read_text())['traceEvents']
+             if each['ph'] == 'X' and each['pid'] == 1]
+    assert [each['args']['tokens'] for each in spans] == [3, 4]
 
 
 def test_the_page_holds_all_its_data_and_needs_no_network(trace, tmp_path, capsys):
