@@ -15,8 +15,9 @@ from vig_governor.config import Config, load_config
 
 OF_EVERY_NODE = ('/rosout', '/parameter_events', '/diagnostics')
 OWN_TOPICS = ('status', 'transition_event')
+OF_JOBS = ('generated', 'generate/status')
 SERVICES = (
-    'cancel', 'explain', 'record', 'change_state', 'get_state', 'get_available_states',
+    'cancel', 'explain', 'generate', 'record', 'change_state', 'get_state', 'get_available_states',
     'get_available_transitions', 'get_transition_graph', 'describe_parameters', 'get_parameters',
     'get_parameter_types', 'list_parameters', 'set_parameters', 'set_parameters_atomically',
     'get_type_description')
@@ -42,7 +43,9 @@ def policy_of(config: Config, *, namespace: str = '/', node: str = 'governor',
     outputs = [resolved(stream.output) if stream.output else f'{topic}/vig'
                for stream, topic in zip(config.streams, inputs)]
     published = [*OF_EVERY_NODE, *(f'{own}/{name}' for name in OWN_TOPICS),
-                 *(f'{output}/{kind}' for output in outputs for kind in ('result', 'status'))]
+                 *(f'{own}/{name}' for name in OF_JOBS if config.job_streams),
+                 *(f'{output}/{kind}' for stream, output in zip(config.streams, outputs)
+                   for kind in ('generated' if stream.is_generative else 'result', 'status'))]
     policy = ElementTree.Element('policy', version='0.2.0')
     enclaves = ElementTree.SubElement(policy, 'enclaves')
     enclave = ElementTree.SubElement(enclaves, 'enclave', path=own)
@@ -76,8 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.namespace.startswith('/'):
         raise VigError(f'--namespace {arguments.namespace}: a namespace starts with a slash')
     config = load_config(arguments.config)
-    if not config.streams:
-        raise VigError(f'{config.source}: has no streams, so there is no topic to allow')
+    if not config.streams and not config.job_streams:
+        raise VigError(f'{config.source}: has no streams and no model that answers prompts, so '
+                       'there is no topic to allow')
     print(text_of(policy_of(config, namespace=arguments.namespace, node=arguments.name,
                             has_sim_time=arguments.sim_time)), end='')
     return 0

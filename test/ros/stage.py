@@ -46,6 +46,35 @@ def model_text(name, backend_model, *, runtime_ms=60, deadline_ms=4000, max_age_
 {extra}"""
 
 
+COOPERATIVE = """\
+    cooperative:
+      tokens_per_second: {rate}
+      base_cost_us: 1000
+      min_tokens: 2
+      max_total_tokens: {bound}
+      tokens_tensor: TOKENS
+      end_tensor: END
+      max_prompt_bytes: 100
+{more}"""
+ALONE = '      split: true\n'
+WHOLE = '      split: false\n'
+
+
+def writer_text(name='writer', backend_model='counter', *, bound=20, more=ALONE, rate=150,
+                decoupled=False, max_age_ms=60_000):
+    """Write one block of ``models`` for a generative model."""
+    extra = COOPERATIVE.format(bound=bound, more=more, rate=rate) + (
+        '    decoupled: true\n' if decoupled else '')
+    return model_text(name, backend_model, policy='fifo', capacity=4, runtime_ms=100,
+                      deadline_ms=30_000, max_age_ms=max_age_ms, extra=extra)
+
+
+def prompts(topic='/ask', extra=''):
+    """Write one block of ``streams`` that brings prompts."""
+    return (f'  questions:\n    topic: {topic}\n    type: std_msgs/msg/String\n'
+            f'    model: writer\n    time_source: arrival\n{extra}')
+
+
 def stream_text(name, topic, model, *, tensor='IMAGE', message_type='sensor_msgs/msg/Image',
                 dtype='UINT8', encoder='image', extra=''):
     """Write one block of ``streams``; ``extra`` is a line such as ``bad_stamp: arrival``."""

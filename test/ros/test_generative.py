@@ -4,7 +4,9 @@ import re
 import time
 
 import pytest
-from stage import config_text, image, model_text, Reader, stream_text
+from stage import (
+    config_text, image, model_text, prompts, Reader, stream_text, writer_text,
+)
 from std_msgs.msg import String
 
 from vig.msg import GeneratedText, RequestStatus
@@ -13,32 +15,6 @@ from vig.srv import CancelRequests, Explain, Generate
 from vig_governor.recorded import read_trace
 from vig_governor.replay import replay
 from waiting import wait_until
-
-COOPERATIVE = """\
-    cooperative:
-      tokens_per_second: {rate}
-      base_cost_us: 1000
-      min_tokens: 2
-      max_total_tokens: {bound}
-      tokens_tensor: TOKENS
-      end_tensor: END
-      max_prompt_bytes: 100
-{more}"""
-ALONE = '      split: true\n'
-WHOLE = '      split: false\n'
-
-
-def writer_text(name='writer', backend_model='counter', *, bound=20, more=ALONE, rate=150,
-                decoupled=False, max_age_ms=60_000):
-    extra = COOPERATIVE.format(bound=bound, more=more, rate=rate) + (
-        '    decoupled: true\n' if decoupled else '')
-    return model_text(name, backend_model, policy='fifo', capacity=4, runtime_ms=100,
-                      deadline_ms=30_000, max_age_ms=max_age_ms, extra=extra)
-
-
-def prompts(topic='/ask', extra=''):
-    return (f'  questions:\n    topic: {topic}\n    type: std_msgs/msg/String\n'
-            f'    model: writer\n    time_source: arrival\n{extra}')
 
 
 class Talk:

@@ -8,7 +8,9 @@ import pytest
 
 from rcl_interfaces.msg import Log
 
-from stage import config_text, image, model_text, Reader, stream_text
+from stage import (
+    config_text, image, model_text, prompts, Reader, stream_text, writer_text,
+)
 
 from vig_governor.config import load_config
 from vig_governor.sros_policy import policy_of
@@ -58,8 +60,8 @@ def test_a_server_that_refuses_the_token_is_no_traceback(stage, tmp_path):
 @pytest.mark.parametrize('namespace, has_sim_time', [('', False), ('robot', True)])
 def test_the_policy_allows_what_the_node_does_and_nothing_else(stage, namespace, has_sim_time):
     path = stage.write(config_text(
-        stage.endpoint, models=[model_text('detector', 'echo')],
-        streams=[stream_text('front', '/cam', 'detector'),
+        stage.endpoint, models=[model_text('detector', 'echo'), writer_text()],
+        streams=[stream_text('front', '/cam', 'detector'), prompts(),
                  stream_text('rear', 'rear/image', 'detector', extra='output: ~/seen')]))
     stage.governor(path, namespace=namespace, use_sim_time=has_sim_time)
     stage.activate()
