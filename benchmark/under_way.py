@@ -57,18 +57,21 @@ class Arm:
     is_governor: bool = False
     keeps_newest: bool = False
     lead_ns: int | None = None
+    learns: bool = False
 
     def policy(self, system: System) -> Policy:
         """Build it."""
         if not self.is_governor:
             return DirectClients(system, in_flight=1, keeps_newest=self.keeps_newest)
         return Scheduler(replace(system, pipelining_depth=0 if self.lead_ns is None else 1,
-                                 pipelining_lead_ns=self.lead_ns))
+                                 pipelining_lead_ns=self.lead_ns,
+                                 learns_occupancy=self.learns))
 
 
 ARMS = (Arm('direct, depth 1'), Arm('newest only', keeps_newest=True),
         Arm('governor, no lead', is_governor=True),
-        Arm('governor', is_governor=True, lead_ns=LEAD_NS))
+        Arm('governor', is_governor=True, lead_ns=LEAD_NS),
+        Arm('governor, learning', is_governor=True, lead_ns=LEAD_NS, learns=True))
 
 Task = tuple[str, int, int, int, int]
 """Scenario, load in permille (0 for that of its file), arm, seed, seconds."""

@@ -174,6 +174,7 @@ class RuntimeBook:
     def __init__(self, system: System) -> None:
         """Plan with the profiles alone."""
         self._interference_ns = system.interference_ns
+        self._learns_occupancy = system.learns_occupancy
         self._known: dict[str, _Known] = {}
         self._next_look_ns = _NEVER
         self._now_ns = 0
@@ -241,7 +242,7 @@ class RuntimeBook:
                 known.margin.learn(is_overrun=runtime_ns > planned_ns
                                    and known.wrong_median_ns is None)
             known.window.add(runtime_ns, now_ns)
-        if apart_ns is not None:
+        if apart_ns is not None and self._learns_occupancy:
             known.apart.add(apart_ns, now_ns)
         known.margin.narrow_from(known.window.scarce_from_ns(now_ns))
         self._plan(known, now_ns)

@@ -150,6 +150,7 @@ class System:
     :ivar pipelining_depth: extra credits for each slot.
     :ivar pipelining_lead_ns: they can be used only when what the slot has taken is expected to
         end within this; ``None`` for at any time.
+    :ivar learns_occupancy: how long runs keep their slot is learned and planned (adr/0022).
     :ivar no_corun: unordered pairs of model names that must never run together.
     :ivar interference_ns: measured added time, ``(victim, co_tenant) -> ns``, backend models.
     :ivar margin_percent: the plan is this share of the measured high quantile.
@@ -161,6 +162,7 @@ class System:
     slots: int = 1
     pipelining_depth: int = 0
     pipelining_lead_ns: int | None = None
+    learns_occupancy: bool = False
     no_corun: frozenset[frozenset[str]] = frozenset()
     interference_ns: Mapping[tuple[str, str], int] = field(
         default_factory=lambda: MappingProxyType({}))

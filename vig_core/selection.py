@@ -283,7 +283,9 @@ class Selector:
         stay = self._fastest(guard.model.name)
         budget_ns = expected.budget_ns
         if is_paced:
-            budget_ns = pace_budget_ns(guard.model.contract, budget_ns, stay.alone_ns)
+            budget_ns = pace_budget_ns(
+                guard.model.contract, budget_ns, stay.alone_ns if self._system.learns_occupancy
+                else min(self._plans_ns(guard.model.name)))
         # What is under way does not keep the slot: all of it ends earlier by that.
         under_way_ns = self._slots.overlap_ns
         return Reservation(

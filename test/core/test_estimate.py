@@ -21,7 +21,8 @@ FIRST_MS = 3_000
 def book(margin=110, contract=None, **options):
     """A book about one model with p50 10 and p99 20 that has run once, and its variant."""
     m = model('m', p50=10, p99=20, **(contract or {}))
-    made = RuntimeBook(system(m, margin_percent=margin, **options))
+    made = RuntimeBook(system(m, margin_percent=margin,
+                              **{'learns_occupancy': True, **options}))
     made.observe(m.variants[0], ms(FIRST_MS), NOBODY, 0, ms(FIRST_MS))
     return made, m.variants[0]
 
@@ -273,6 +274,12 @@ def observe_apart(made, only, *apart_ms, at_ns=0):
     """Tell of runs that took 20 ms and were answered that long after what they followed."""
     for each in apart_ms:
         made.observe(only, ms(20), NOBODY, at_ns, ms(22), apart_ns=ms(each))
+
+
+def test_nothing_is_learned_of_occupancy_unless_the_file_asks_for_it():
+    made, only = book(learns_occupancy=False)
+    observe_apart(made, only, *[12] * (2 * MIN_RUNS))
+    assert made.occupancy(only) is None
 
 
 def test_how_long_a_slot_is_kept_is_unknown_before_there_are_enough_distances():

@@ -150,6 +150,8 @@ class _Reader:
             self._bans.add(frozenset(rest))
         elif what == 'interference':
             self._interference[rest[0], rest[1]] = instant(rest[2])
+        elif what == 'learns_occupancy':
+            self._system['learns_occupancy'] = True
         elif what == 'miss_aware':
             self._system['is_miss_aware'] = True
         else:

@@ -61,7 +61,7 @@ def test_extra_ticks_change_nothing_while_frames_are_awaited(system, script, see
 
 @given(awaited_systems(), awaited_moves, st.integers(0, 1 << 30))
 def test_extra_ticks_change_nothing_where_occupancies_are_learned_at_once(system, script, seed):
-    system = replace(system, pipelining_lead_ns=None)
+    system = replace(system, pipelining_lead_ns=None, learns_occupancy=True)
     with patch.object(estimate, 'MIN_RUNS', 1):
         life = live(system, script)
         assert relive(life, seed=seed).log == life.log

@@ -94,6 +94,7 @@ def systems(draw):
         slots=draw(st.sampled_from([1, 1, 1, 2, 3])),
         pipelining_depth=draw(st.sampled_from([0, 0, 0, 1])),
         pipelining_lead_ns=draw(st.one_of(st.none(), _ms(0, 3, 20))),
+        learns_occupancy=draw(st.booleans()),
         no_corun=frozenset(pair for pair in pairs if draw(st.integers(0, 3)) == 0),
         interference_ns=draw(st.dictionaries(
             st.tuples(st.sampled_from(backends), st.sampled_from(backends)), _ms(1, 7),
@@ -136,6 +137,7 @@ def awaited_systems(draw):
     return System(models=made, slots=draw(st.sampled_from([1, 1, 2, 3])),
                   pipelining_depth=draw(st.sampled_from([0, 0, 1, 2])), margin_percent=100,
                   pipelining_lead_ns=draw(st.one_of(st.none(), _ms(0, 1, 3))),
+                  learns_occupancy=draw(st.booleans()),
                   no_corun=frozenset(map(frozenset, bans)),
                   interference_ns={(victim, other): added for victim, other, added
                                    in interference})

@@ -9,7 +9,8 @@ from vig_core.sim.server import NEVER
 from vig_core.sim.workload import RuntimeLaw
 
 TEN_MS = Variant('main', 'low', RuntimeProfile(10, 10))
-GOVERNOR = next(number for number, arm in enumerate(under_way.ARMS) if arm.name == 'governor')
+GOVERNOR = next(number for number, arm in enumerate(under_way.ARMS)
+                if arm.name == 'governor, learning')
 
 
 def constant(ns):

@@ -77,6 +77,7 @@ def resolve_system(backend: Backend, models: Mapping[str, Model], names: list[st
             pipelining_depth=backend.pipelining_depth,
             pipelining_lead_ns=(None if backend.pipelining_lead_ms is None
                                 else units.ms(backend.pipelining_lead_ms)),
+            learns_occupancy=backend.learn_occupancy,
             no_corun=frozenset(pairs),
             interference_ns=MappingProxyType(_interference(backend, models, names, findings)),
             margin_percent=backend.safety_margin_percent,

@@ -80,6 +80,10 @@ class Backend(Block):
                                   'and back: an extra credit is used when what its slot has taken '
                                   'ends within it, and the plan does not count it as taking the '
                                   'slot; without it an extra credit is used at any time')
+    learn_occupancy: bool = Field(
+        default=False, description='learn from requests that waited at the server how long each '
+                                   'model keeps the slot, and plan slots with it; needs '
+                                   'pipelining, see adr/0022 for where it helps; default false')
     no_corun: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(
         default_factory=list, description='pairs of models that never run together')
     interference: list[Interference] = Field(
