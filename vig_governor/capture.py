@@ -14,21 +14,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-import rclpy
-from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 
 from vig_core.errors import VigError
 
 from vig_governor import messages, qos
 from vig_governor.assembly import assemble
-from vig_governor.backend.credentials import load_credentials
-from vig_governor.backend.triton import TritonBackend
+from vig_governor.backend.opening import open_backend
 from vig_governor.config import Config, load_config, StreamBinding
 from vig_governor.datatypes import numpy_dtype
 from vig_governor.encoders.base import EncodeError, Encoder
 from vig_governor.encoders.reference import REFERENCE_TYPE
+from vig_governor.joining import listening
 
 MOST_FRAMES = 1000
 LONGEST_S = 600.0
@@ -131,26 +127,13 @@ def _listen(config: Config, chosen: Sequence[StreamBinding], count: int,
             timeout_s: float) -> Mapping[str, _Ear]:
     encoders = _encoders(config)
     ears = {binding.name: _Ear(encoders[binding.name], count) for binding in chosen}
-    context = Context()
-    try:
-        rclpy.init(context=context)
-        node = Node('vig_capture', context=context, start_parameter_services=False,
-                    enable_rosout=False)
-    except Exception as error:  # middleware that does not start raises many types
-        raise NothingCaptured(f'ROS does not start here: {error}') from None
-    try:
+    with listening('vig_capture') as (node, executor):
         for binding in chosen:
             node.create_subscription(messages.message_class(binding), binding.topic,
                                      ears[binding.name], qos.input_qos())
-        executor = SingleThreadedExecutor(context=context)
-        executor.add_node(node)
         end_s = time.monotonic() + timeout_s
         while time.monotonic() < end_s and not all(ear.has_enough for ear in ears.values()):
             executor.spin_once(timeout_sec=0.05)
-        executor.shutdown()
-    finally:
-        node.destroy_node()
-        rclpy.shutdown(context=context)
     for binding in chosen:
         ear = ears[binding.name]
         if not ear.frames:
@@ -162,8 +145,7 @@ def _listen(config: Config, chosen: Sequence[StreamBinding], count: int,
 
 def _encoders(config: Config) -> Mapping[str, Encoder]:
     """Make the encoders and let them see what the server's models take."""
-    backend = TritonBackend(config.backend.endpoint, key_prefix=config.backend.shm_key_prefix,
-                            credentials=load_credentials(config.backend.security))
+    backend = open_backend(config.backend)
     try:
         return assemble(config, backend).encoders
     finally:

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 import time
 from typing import Any
 
-import rclpy
-from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import qos_check_compatible, QoSCompatibility, QoSProfile
@@ -21,6 +19,7 @@ from vig_governor import messages, qos
 from vig_governor.clock import stamp_to_ns
 from vig_governor.config import StreamBinding
 from vig_governor.doctor.context import GraphView, Heard, Publisher
+from vig_governor.joining import listening
 
 GOVERNOR_STATUS = 'vig/msg/GovernorStatus'
 DISCOVERY_S = 3.0
@@ -33,18 +32,8 @@ def probe(bindings: tuple[StreamBinding, ...], listen_s: float) -> GraphView:
     :param listen_s: seconds, after as long as discovery may take.
     :raises VigError: ROS cannot be used here; says why.
     """
-    context = Context()
-    try:
-        rclpy.init(context=context)
-        node = Node('vig_doctor', context=context, start_parameter_services=False,
-                    enable_rosout=False)
-    except Exception as error:  # middleware that does not start raises many types
-        raise VigError(f'ROS does not start here: {error}') from None
-    try:
-        return _listen(node, bindings, listen_s)
-    finally:
-        node.destroy_node()
-        rclpy.shutdown(context=context)
+    with listening('vig_doctor') as (node, executor):
+        return _listen(node, executor, bindings, listen_s)
 
 
 class _Ear:
@@ -70,7 +59,8 @@ class _Ear:
                 self.zero_stamps += 1
 
 
-def _listen(node: Node, bindings: tuple[StreamBinding, ...], listen_s: float) -> GraphView:
+def _listen(node: Node, executor: SingleThreadedExecutor, bindings: tuple[StreamBinding, ...],
+            listen_s: float) -> GraphView:
     ears: dict[str, _Ear] = {}
     for binding in bindings:
         ear = ears[binding.name] = _Ear(node, binding)
@@ -79,8 +69,6 @@ def _listen(node: Node, bindings: tuple[StreamBinding, ...], listen_s: float) ->
         except VigError:
             continue  # the type is not installed here; publishers are named all the same
         node.create_subscription(kind, binding.topic, ear, qos.input_qos())
-    executor = SingleThreadedExecutor(context=node.context)
-    executor.add_node(node)
     wanted = [node.resolve_topic_name(binding.topic) for binding in bindings]
     end_s = time.monotonic() + DISCOVERY_S
     while time.monotonic() < end_s and not all(map(node.count_publishers, wanted)):
@@ -88,7 +76,6 @@ def _listen(node: Node, bindings: tuple[StreamBinding, ...], listen_s: float) ->
     end_s = time.monotonic() + listen_s
     while time.monotonic() < end_s:
         executor.spin_once(timeout_sec=0.05)
-    executor.shutdown()
     streams = {}
     for binding, topic in zip(bindings, wanted):
         ear = ears[binding.name]

@@ -1,9 +1,10 @@
-"""A node for as long as a command of ``vig`` looks at the ROS graph."""
+"""A node for as long as a command of ``vig`` looks at the ROS graph or listens to it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import rclpy
+from rclpy.context import Context
 from rclpy.exceptions import InvalidServiceNameException, InvalidTopicNameException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
@@ -38,3 +39,28 @@ def joined(name: str, wanted: str) -> Iterator[tuple[Node, SingleThreadedExecuto
         node.destroy_node()
         executor.shutdown()
         rclpy.try_shutdown()
+
+
+@contextmanager
+def listening(name: str) -> Iterator[tuple[Node, SingleThreadedExecutor]]:
+    """
+    Join the graph in a context of its own, unseen by whatever else of ROS runs in this process.
+
+    :param name: of the node, which offers nothing and writes no log on a topic.
+    :raises VigError: ROS cannot be used here; says why.
+    """
+    context = Context()
+    try:
+        rclpy.init(context=context)
+        node = Node(name, context=context, start_parameter_services=False, enable_rosout=False)
+    except Exception as error:  # middleware that does not start raises many types
+        rclpy.try_shutdown(context=context)
+        raise VigError(f'ROS does not start here: {error}') from None
+    executor = SingleThreadedExecutor(context=context)
+    try:
+        executor.add_node(node)
+        yield node, executor
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.shutdown(context=context)

@@ -31,8 +31,7 @@ from vig_governor import messages, qos, topics
 from vig_governor.actor import Actor
 from vig_governor.assembly import assemble
 from vig_governor.backend.base import BackendUnavailable
-from vig_governor.backend.credentials import load_credentials
-from vig_governor.backend.triton import TritonBackend
+from vig_governor.backend.opening import open_backend
 from vig_governor.clock import SteadyClock
 from vig_governor.config import load_config, StreamBinding
 from vig_governor.contract_memory import ContractMemory
@@ -109,11 +108,7 @@ class GovernorNode(LifecycleNode):
                               '--ros-args -p config:=/path/vig.yaml')
         with ExitStack() as made:
             config = load_config(path, require_profiles=True)
-            backend = TritonBackend(config.backend.endpoint,
-                                    key_prefix=config.backend.shm_key_prefix,
-                                    max_regions=config.backend.max_shm_regions,
-                                    owners=config.backend.shm_owner_uids,
-                                    credentials=load_credentials(config.backend.security))
+            backend = open_backend(config.backend)
             link = Link(backend)
             made.callback(self._remnants.retire, link)
             classes = {binding.name: messages.message_class(binding)

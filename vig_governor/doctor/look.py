@@ -9,7 +9,8 @@ import time
 from vig_core.errors import VigError
 
 from vig_governor.backend.base import BackendUnavailable
-from vig_governor.backend.credentials import load_credentials, UnusableCredentials
+from vig_governor.backend.credentials import UnusableCredentials
+from vig_governor.backend.opening import open_backend
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.config import Config, StreamBinding
 from vig_governor.config.schema_model import Manifest
@@ -58,8 +59,7 @@ def look(config: Config, *, is_offline: bool, asks_ros: bool, listen_s: float,
 
 def _ask_server(config: Config, watch_s: float) -> ServerView:
     try:
-        backend = TritonBackend(config.backend.endpoint, key_prefix=config.backend.shm_key_prefix,
-                                credentials=load_credentials(config.backend.security))
+        backend = open_backend(config.backend)
     except UnusableCredentials as error:
         return ServerView(problem=str(error))
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from vig_core.errors import VigError
 
 from vig_governor.backend.base import ModelSignature
-from vig_governor.backend.credentials import load_credentials
+from vig_governor.backend.opening import open_backend
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.config import Config, load_config
 from vig_governor.measure.inputs import Feed, make_feed, stream_shapes
@@ -91,8 +91,7 @@ def open_bench(options: argparse.Namespace) -> Iterator[Bench]:
     config = load_config(options.config)
     data = _data(options.data, list(config.file.models))
     names, skipped = _measurable(config)
-    backend = TritonBackend(config.backend.endpoint, key_prefix=config.backend.shm_key_prefix,
-                            credentials=load_credentials(config.backend.security))
+    backend = open_backend(config.backend)
     try:
         server = backend.connect(timeout_s=CONNECT_TIMEOUT_S)
         signatures = inspect_all(backend, {
