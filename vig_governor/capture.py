@@ -108,11 +108,11 @@ def run(options: argparse.Namespace) -> int:
         raise NothingCaptured(f'--timeout-s {options.timeout_s:g}: between 0 and {LONGEST_S:g} '
                               'are possible')
     config = load_config(options.config)
-    chosen = tuple(each for each in config.streams if each.message_type != REFERENCE_TYPE)
-    for left_out in config.streams:
-        if left_out not in chosen:
-            print(f'note: streams.{left_out.name} is left out: its frames stay in memory of '
-                  'their producer')
+    reasons = {each.name: _why_left_out(each) for each in config.streams}
+    chosen = tuple(each for each in config.streams if not reasons[each.name])
+    for name, reason in reasons.items():
+        if reason:
+            print(f'note: streams.{name} is left out: {reason}')
     if not chosen:
         raise NothingCaptured(f'{config.source}: there is no stream to listen to')
     ears = _listen(config, chosen, options.count, options.timeout_s)
@@ -121,6 +121,15 @@ def run(options: argparse.Namespace) -> int:
         [options.config, '-o measured.yaml',
          *(f'--data {model}={path}' for model, path in files.items())]))
     return 0
+
+
+def _why_left_out(binding: StreamBinding) -> str:
+    """Say why a stream has nothing for a file of numbers, or nothing."""
+    if binding.is_generative:
+        return 'it brings prompts; vig calibrate makes its own'
+    if binding.message_type == REFERENCE_TYPE:
+        return 'its frames stay in memory of their producer'
+    return ''
 
 
 def _listen(config: Config, chosen: Sequence[StreamBinding], count: int,

@@ -1,5 +1,6 @@
 """``vig capture``: what the streams bring, as the models get it, in files to measure with."""
 
+from pathlib import Path
 import threading
 
 import numpy as np
@@ -8,7 +9,7 @@ import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import Image
 
-from stage import model_text, stream_text
+from stage import model_text, prompts, stream_text, writer_text
 
 from vig_governor.cli import main
 
@@ -92,6 +93,17 @@ def test_a_topic_that_nobody_publishes_is_named(config, tmp_path, capsys):
     code = main(['capture', '-c', path, '-o', str(tmp_path), '--timeout-s', '0.3'])
     assert code == 1
     assert '/capture/nobody: no frame of streams.front' in capsys.readouterr().err
+
+
+def test_a_stream_of_prompts_is_left_out_and_the_cameras_are_captured(
+        cameras, config, tmp_path, capsys):
+    path = config(front='/capture/beside_prompts')
+    text = Path(path).read_text()
+    Path(path).write_text(text.replace('streams:\n', writer_text() + 'streams:\n' + prompts()))
+    cameras({'/capture/beside_prompts': (4, 5)})
+    assert main(['capture', '-c', path, '-o', str(tmp_path / 'frames'), '--count', '2']) == 0
+    assert 'note: streams.questions is left out: it brings prompts' in capsys.readouterr().out
+    assert [each.name for each in (tmp_path / 'frames').iterdir()] == ['looker.npz']
 
 
 @pytest.mark.parametrize('option', ['--count=0', '--count=100000', '--timeout-s=0',
