@@ -1,6 +1,6 @@
 """A governor in this process with everything around it: cameras, readers, lifecycle services."""
 
-from contextlib import ExitStack
+from contextlib import contextmanager, ExitStack
 from pathlib import Path
 import threading
 import time
@@ -124,6 +124,14 @@ class Reader:
         return self.messages
 
 
+def feed(camera, reader, times=1):
+    """Publish frames one by one, each when the reader has a message more."""
+    for _ in range(times):
+        count = len(reader) + 1
+        camera.publish(image())
+        reader.wait_for(count)
+
+
 class Spinning:
     """One node on an executor of its own in a thread of its own."""
 
@@ -142,6 +150,20 @@ class Spinning:
         self._executor.remove_node(self.node)
         self._executor.shutdown()
         self.node.destroy_node()
+
+
+@contextmanager
+def bystander(name):
+    """Give a node that spins in a context of its own, beside whatever else runs here."""
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    spinning = Spinning(rclpy.create_node(name, context=context),
+                        SingleThreadedExecutor(context=context))
+    try:
+        yield spinning.node
+    finally:
+        spinning.close()
+        rclpy.shutdown(context=context)
 
 
 class Stage:

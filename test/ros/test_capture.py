@@ -1,15 +1,12 @@
 """``vig capture``: what the streams bring, as the models get it, in files to measure with."""
 
 from pathlib import Path
-import threading
 
 import numpy as np
 import pytest
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import Image
 
-from stage import model_text, prompts, stream_text, writer_text
+from stage import bystander, model_text, prompts, stream_text, writer_text
 
 from vig_governor.cli import main
 
@@ -17,38 +14,19 @@ from vig_governor.cli import main
 @pytest.fixture
 def cameras():
     """Publish images at 50 Hz: size by topic; each pixel of a frame has its number."""
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    node = rclpy.create_node('capture_cameras', context=context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-    must_end = threading.Event()
+    with bystander('capture_cameras') as node:
+        def begin(sizes):
+            for topic, (height, width) in sizes.items():
+                publisher = node.create_publisher(Image, topic, 1)
+                frames = iter(range(10**9))
 
-    def spin():
-        while not must_end.is_set():
-            executor.spin_once(timeout_sec=0.05)
-    thread = threading.Thread(target=spin)
-
-    def begin(sizes):
-        for topic, (height, width) in sizes.items():
-            publisher = node.create_publisher(Image, topic, 1)
-            frames = iter(range(10**9))
-
-            def publish(publisher=publisher, height=height, width=width, frames=frames):
-                image = Image(height=height, width=width, encoding='rgb8', step=3 * width,
-                              data=bytes([next(frames) % 256]) * (3 * width * height))
-                image.header.stamp = node.get_clock().now().to_msg()
-                publisher.publish(image)
-            node.create_timer(0.02, publish)
-        thread.start()
-
-    yield begin
-    must_end.set()
-    if thread.is_alive():
-        thread.join(5)
-    executor.shutdown()
-    node.destroy_node()
-    rclpy.shutdown(context=context)
+                def publish(publisher=publisher, height=height, width=width, frames=frames):
+                    image = Image(height=height, width=width, encoding='rgb8', step=3 * width,
+                                  data=bytes([next(frames) % 256]) * (3 * width * height))
+                    image.header.stamp = node.get_clock().now().to_msg()
+                    publisher.publish(image)
+                node.create_timer(0.02, publish)
+        yield begin
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from rclpy.qos import QoSProfile, QoSReliabilityPolicy
 
 from sensor_msgs.msg import CompressedImage, Image
 
-from stage import image
+from stage import feed, image
 
 from vig.msg import RequestStatus
 
@@ -98,9 +98,7 @@ def test_a_camera_that_falls_silent_becomes_an_error(stage):
     _, statuses = stage.one_camera()
     stage.activate()
     camera = stage.camera()
-    for count in range(1, 4):
-        camera.publish(image())
-        statuses.wait_for(count)
+    feed(camera, statuses, 3)
     stage.entry('stream front', ERROR, 'no message for', timeout=5)
 
 
@@ -122,9 +120,7 @@ def test_a_model_that_is_slower_than_max_age_is_said_to_fit_nothing(stage):
     _, statuses = stage.one_camera(runtime_ms=2400, max_age_ms=1000, deadline_ms=1000)
     stage.activate()
     camera = stage.camera()
-    for count in range(1, 6):
-        camera.publish(image())
-        statuses.wait_for(count)
+    feed(camera, statuses, 5)
     assert {status.reason for status in statuses.messages} == {RequestStatus.STALE}
     stage.entry('stream front', ERROR, 'no variant fits')
 
@@ -206,9 +202,7 @@ def test_each_entry_names_its_hardware_and_its_values_with_units(stage):
     results, _ = stage.one_camera()
     stage.activate()
     camera = stage.camera()
-    for count in (1, 2):
-        camera.publish(image())
-        results.wait_for(count)
+    feed(camera, results, 2)
 
     def values_of(part):
         entry = stage.entry(part, OK, '')

@@ -1,12 +1,11 @@
 """What ``vig doctor`` hears of a real publisher: type, rate, size, stamps."""
 
 from dataclasses import replace
-import threading
 
 import pytest
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import Image
+
+from stage import bystander
 
 from vig_governor.config import StreamBinding
 from vig_governor.encoders.base import InputOptions
@@ -21,31 +20,15 @@ FRONT = StreamBinding('front', '/doctor_front/image', 'sensor_msgs/msg/Image', '
 @pytest.fixture
 def camera():
     """Publish images of 4 by 5 pixels at 50 Hz, every one with its time."""
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    node = rclpy.create_node('doctor_camera', context=context)
-    publisher = node.create_publisher(Image, FRONT.topic, 1)
     image = Image(height=4, width=5, encoding='rgb8', step=15, data=bytes(60))
+    with bystander('doctor_camera') as node:
+        publisher = node.create_publisher(Image, FRONT.topic, 1)
 
-    def publish():
-        image.header.stamp = node.get_clock().now().to_msg()
-        publisher.publish(image)
-    node.create_timer(0.02, publish)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-    must_end = threading.Event()
-
-    def spin():
-        while not must_end.is_set():
-            executor.spin_once(timeout_sec=0.05)
-    thread = threading.Thread(target=spin)
-    thread.start()
-    yield
-    must_end.set()
-    thread.join(5)
-    executor.shutdown()
-    node.destroy_node()
-    rclpy.shutdown(context=context)
+        def publish():
+            image.header.stamp = node.get_clock().now().to_msg()
+            publisher.publish(image)
+        node.create_timer(0.02, publish)
+        yield
 
 
 def test_a_camera_is_heard_with_rate_size_and_the_age_of_its_frames(camera):

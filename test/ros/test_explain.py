@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from stage import image
+from stage import feed
 
 
 def explain(*arguments, **environment):
@@ -20,9 +20,7 @@ def test_a_frame_is_explained_by_its_number_by_its_stamp_and_among_the_last(stag
     _, statuses = stage.one_camera()
     stage.activate()
     camera = stage.camera()
-    for count in (1, 2):
-        camera.publish(image())
-        statuses.wait_for(count)
+    feed(camera, statuses, 2)
     newest = statuses.messages[-1]
     by_number = explain('front', '--request', str(newest.request_id))
     assert by_number.returncode == 0, by_number.stderr

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from stage import (
-    config_text, image, model_text, prompts, Reader, stream_text, writer_text,
+    config_text, feed, model_text, prompts, Reader, stream_text, writer_text,
 )
 from std_msgs.msg import String
 
@@ -46,6 +46,13 @@ class Talk:
 
     def of(self, request_id):
         return [text for text in self.texts.messages if text.request_id == request_id]
+
+
+def guarded(period_ms):
+    """Write a protected detector of 25 ms with this period."""
+    return model_text('detector', 'quick', runtime_ms=25).replace(
+        'class: normal', 'class: protected').replace(
+        'contract: {', f'contract: {{period_ms: {period_ms}, ')
 
 
 def joined(texts):
@@ -150,23 +157,16 @@ def test_a_job_older_than_max_age_is_not_started(stage):
 
 
 def test_beside_a_guarded_camera_the_text_grows_in_flagged_parts(stage):
-    camera_model = model_text('detector', 'quick', runtime_ms=25, extra='').replace(
-        'class: normal', 'class: protected').replace(
-        'contract: {', 'contract: {period_ms: 100, ')
-    talk = Talk(stage, camera_model, writer_text(bound=60),
+    talk = Talk(stage, guarded(100), writer_text(bound=60),
                 streams=stream_text('front', '/cam', 'detector'))
     stage.activate()
     camera = stage.camera()
     frames = Reader(stage.client, RequestStatus, '/cam/vig/status')
-    for count in range(1, 4):
-        camera.publish(image())
-        frames.wait_for(count)
+    feed(camera, frames, 3)
     job = talk.ask('count to 60:').request_id
     end = time.monotonic() + 15
     while not talk.ends.messages and time.monotonic() < end:
-        camera.publish(image())
-        count += 1
-        frames.wait_for(count)
+        feed(camera, frames)
     status, texts = talk.outcome(job)
     assert status.reason == RequestStatus.COMPLETED
     assert joined(texts) == ''.join(f' {number}' for number in range(1, 61))
@@ -177,24 +177,17 @@ def test_beside_a_guarded_camera_the_text_grows_in_flagged_parts(stage):
 
 
 def test_a_withdrawn_job_ends_at_its_next_boundary_and_its_text_stays_partial(stage):
-    camera_model = model_text('detector', 'quick', runtime_ms=25).replace(
-        'class: normal', 'class: protected').replace(
-        'contract: {', 'contract: {period_ms: 250, ')
-    talk = Talk(stage, camera_model,
+    talk = Talk(stage, guarded(250),
                 writer_text(backend_model='slow_counter', rate=15, bound=200),
                 streams=stream_text('front', '/cam', 'detector'))
     stage.activate()
     camera = stage.camera()
     frames = Reader(stage.client, RequestStatus, '/cam/vig/status')
-    for count in range(1, 4):
-        camera.publish(image())
-        frames.wait_for(count)
+    feed(camera, frames, 3)
     job = talk.ask('count to 500:').request_id
     end = time.monotonic() + 15
     while not talk.of(job) and time.monotonic() < end:
-        camera.publish(image())
-        count += 1
-        frames.wait_for(count)
+        feed(camera, frames)
     cancel = stage.client.create_client(CancelRequests, '/governor/cancel')
     answer = stage.call(cancel, CancelRequests.Request(stream='generate/writer'))
     assert answer.success and answer.cancelled == 1
