@@ -1,12 +1,14 @@
 """The arms: every client straight to the server, and the governor with its jobs whole or cut."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 import threading
 import time
 from typing import Any
 
-from benchmark.cooperative.record import Record
+from benchmark.cooperative.record import COMPLETED, Ended, Record
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +32,18 @@ from vig_governor.generation import Generation
 from vig_governor.node import GovernorNode
 from vig_governor.process import make_executor, spin_until
 
-PROMPT = 'The robot in the kitchen'
+PROMPT = '{}. The robot in the kitchen'
+"""Numbered: a prompt that the server has just read would cost nothing."""
+
 OPTIONS = GenerativeOptions('PROMPT', 'MAX_TOKENS', 'TEXT', 'TOKENS', 'END')
 REASONS = {getattr(RequestStatus, name): name.lower() for name in (
     'COMPLETED', 'OBSOLETE', 'SUPERSEDED', 'STALE', 'INFEASIBLE', 'CAPACITY', 'CANCELLED',
     'BACKEND_TIMEOUT', 'BACKEND_FAILED')}
 JOBS_IN_HAND = 2
-"""So that there is always work for an idle slot, as a robot with questions would have it."""
+"""In every arm, so that there is always work for an idle slot."""
 RETRY_S = 0.25
 SETTLING_S = 2.0
+FRAMES_IN_FLIGHT = 64
 
 
 class ArmFailed(VigError):
@@ -46,19 +51,35 @@ class ArmFailed(VigError):
 
 
 class Grid:
-    """The camera: one capture each period, for so long, on a thread of its own."""
+    """The camera: one capture each period; alone at first, so that its rhythm is known."""
 
     def __init__(self, period_ns: int, seconds: float) -> None:
         self._period_ns = period_ns
-        self.begin_ns = time.monotonic_ns() + NS_PER_S // 2
-        self.end_ns = self.begin_ns + round(seconds * NS_PER_S)
+        self._cycles = round(seconds * NS_PER_S) // period_ns
+        self._settling = round(SETTLING_S * NS_PER_S) // period_ns
+        self._begin_ns = 0
 
-    def run(self, capture: Any) -> None:
-        """Call ``capture(captured_ns)`` at each instant of the grid."""
+    @property
+    def window(self) -> range:
+        """The cycles that count; the questions begin with them."""
+        first_ns = self._begin_ns + self._settling * self._period_ns
+        return range(first_ns, first_ns + self._cycles * self._period_ns, self._period_ns)
+
+    def start(self) -> None:
+        """Let the first capture be soon."""
+        self._begin_ns = time.monotonic_ns() + NS_PER_S // 4
+
+    def run(self, capture: Callable[[int], None]) -> None:
+        """Call ``capture(captured_ns)`` at each instant until the window ends."""
         pause = threading.Event()
-        for instant_ns in range(self.begin_ns, self.end_ns, self._period_ns):
+        for instant_ns in range(self._begin_ns, self.window.stop + 1, self._period_ns):
             pause.wait(max(0, instant_ns - time.monotonic_ns()) / NS_PER_S)
-            capture(time.monotonic_ns())
+            if instant_ns < self.window.stop:
+                capture(time.monotonic_ns())
+
+    def wait_for_window(self, is_over: threading.Event) -> None:
+        """Wait until the questions begin."""
+        is_over.wait(max(0, self.window.start - time.monotonic_ns()) / NS_PER_S)
 
 
 def direct(endpoint: str, frame: NDArray[np.uint8], models: tuple[str, str], tokens: int,
@@ -66,10 +87,10 @@ def direct(endpoint: str, frame: NDArray[np.uint8], models: tuple[str, str], tok
     """Send each frame and each prompt as it comes; nobody decides anything."""
     backend = TritonBackend(endpoint)
     backend.connect(timeout_s=10)
-    backend.open_stream('camera', slots=64, transport='copy')
-    backend.open_stream('writer', slots=1, transport='copy')
+    backend.open_stream('camera', slots=FRAMES_IN_FLIGHT, transport='copy')
+    backend.open_stream('writer', slots=JOBS_IN_HAND, transport='copy')
     signature = backend.inspect(models[1], timeout_s=5)
-    numbers, is_over = iter(range(1, 1_000_000)), threading.Event()
+    numbers, is_over = count(1), threading.Event()
 
     def capture(captured_ns: int) -> None:
         record.frames += 1
@@ -85,26 +106,33 @@ def direct(endpoint: str, frame: NDArray[np.uint8], models: tuple[str, str], tok
         backend.infer(number, models[0], slot, end)
 
     def write() -> None:
-        is_over.wait(max(0, grid.begin_ns - time.monotonic_ns()) / NS_PER_S + SETTLING_S)
+        grid.wait_for_window(is_over)
         while not is_over.is_set():
-            job, done = Generation(OPTIONS, PROMPT), threading.Event()
-            slot = backend.acquire('writer', 2_000_000)
+            number, done = next(numbers), threading.Event()
+            job = Generation(OPTIONS, PROMPT.format(number))
+            slot = backend.acquire('writer', number)
             job.fill(slot, tokens, signature)
 
-            def end(answer: Answer) -> None:
-                if isinstance(answer, Answered):
-                    record.ended('completed', job.read(answer.outputs, tokens).tokens, 1)
+            def end(answer: Answer, job: Generation = job,
+                    done: threading.Event = done) -> None:
+                is_answer = isinstance(answer, Answered)
+                record.ended(Ended(
+                    time.monotonic_ns(), COMPLETED if is_answer else 'backend_failed',
+                    job.read(answer.outputs, tokens).tokens if is_answer else 0, 1))
                 done.set()
 
-            backend.infer(2_000_000, models[1], slot, end)
+            backend.infer(number, models[1], slot, end)
             done.wait(60)
-            backend.release(2_000_000)
+            backend.release(number)
 
-    writer = threading.Thread(target=write)
-    writer.start()
+    writers = [threading.Thread(target=write) for _ in range(JOBS_IN_HAND)]
+    grid.start()
+    for writer in writers:
+        writer.start()
     grid.run(capture)
     is_over.set()
-    writer.join(60)
+    for writer in writers:
+        writer.join(60)
     backend.close()
 
 
@@ -117,21 +145,20 @@ def governed(config: Path, frame: NDArray[np.uint8], grid: Grid, record: Record)
         made.callback(_spin(node, make_executor()))
         reliable = QoSProfile(depth=200, reliability=QoSReliabilityPolicy.RELIABLE)
         ask = client.create_publisher(String, '/ask', reliable)
-        counts: dict[int, GeneratedText] = {}
         in_hand = threading.Semaphore(0)
 
-        def ended(status: RequestStatus) -> None:
-            text = counts.pop(status.request_id, None)
-            record.ended(REASONS[status.reason], text.tokens if text else 0,
-                         text.quanta if text else 0)
-            if status.reason == RequestStatus.COMPLETED:
+        def written(text: GeneratedText) -> None:
+            if text.finished:
+                record.ended(Ended(time.monotonic_ns(), COMPLETED, text.tokens, text.quanta))
                 in_hand.release()
-            else:
+
+        def ended(status: RequestStatus) -> None:
+            if status.reason != RequestStatus.COMPLETED:
+                record.ended(Ended(time.monotonic_ns(), REASONS[status.reason]))
                 # Whoever is refused asks again, but not at once.
                 threading.Timer(RETRY_S, in_hand.release).start()
 
-        client.create_subscription(GeneratedText, '/ask/vig/generated', lambda text: (
-            counts.__setitem__(text.request_id, text)), reliable)
+        client.create_subscription(GeneratedText, '/ask/vig/generated', written, reliable)
         client.create_subscription(RequestStatus, '/ask/vig/status', ended, reliable)
         client.create_subscription(InferenceResult, '/camera/vig/result', lambda result: (
             record.delivered(_steady(result.header.stamp), time.monotonic_ns())), reliable)
@@ -153,13 +180,13 @@ def governed(config: Path, frame: NDArray[np.uint8], grid: Grid, record: Record)
         is_over = threading.Event()
 
         def feed() -> None:
-            # The forecast knows the camera first.
-            is_over.wait(max(0, grid.begin_ns - time.monotonic_ns()) / NS_PER_S + SETTLING_S)
+            grid.wait_for_window(is_over)
             for _ in range(JOBS_IN_HAND):
                 in_hand.release()
+            numbers = count(1)
             while not is_over.is_set():
                 if in_hand.acquire(timeout=0.2):
-                    ask.publish(String(data=PROMPT))
+                    ask.publish(String(data=PROMPT.format(next(numbers))))
 
         def capture(captured_ns: int) -> None:
             record.frames += 1
@@ -168,6 +195,7 @@ def governed(config: Path, frame: NDArray[np.uint8], grid: Grid, record: Record)
             camera.publish(image)
 
         questions = threading.Thread(target=feed)
+        grid.start()
         questions.start()
         grid.run(capture)
         is_over.set()

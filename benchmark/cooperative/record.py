@@ -1,11 +1,29 @@
-"""What one arm brought: the camera's coverage as its consumer sees it, answers and tokens."""
+"""
+What one arm brought: the camera's coverage as its consumer sees it, answers and tokens.
 
+Everything is judged over one window. The questions begin with it; an answer counts if its end was
+delivered within it, and a text that is still open then counts nothing, not even for its share.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 import threading
 from typing import Any
 
 from vig_core.units import NS_PER_MS
+
+COMPLETED = 'completed'
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One job that ended, with what it had written until then; on the steady clock."""
+
+    at_ns: int
+    reason: str
+    tokens: int = 0
+    quanta: int = 0
 
 
 @dataclass(slots=True)
@@ -14,16 +32,11 @@ class Record:
     One arm as it happens; used from several threads.
 
     :ivar results: capture and delivery of each result, on the steady clock.
-    :ivar ends: jobs by the reason of their end; ``completed`` are answers.
-    :ivar tokens: of whole answers only.
     """
 
     results: list[tuple[int, int]] = field(default_factory=list)
-    ends: dict[str, int] = field(default_factory=dict)
+    ends: list[Ended] = field(default_factory=list)
     frames: int = 0
-    tokens: int = 0
-    all_tokens: int = 0
-    quanta: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def delivered(self, captured_ns: int, now_ns: int) -> None:
@@ -31,27 +44,33 @@ class Record:
         with self.lock:
             self.results.append((captured_ns, now_ns))
 
-    def ended(self, reason: str, tokens: int, quanta: int) -> None:
+    def ended(self, end: Ended) -> None:
         """Note the end of one job."""
         with self.lock:
-            self.ends[reason] = self.ends.get(reason, 0) + 1
-            self.tokens += tokens if reason == 'completed' else 0
-            self.all_tokens += tokens
-            self.quanta += quanta
+            self.ends.append(end)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One arm in figures; ``coverage`` in percent, ``longest_gap_ms`` without a fresh result."""
+    """
+    One arm in figures.
+
+    :ivar coverage: of the consumer's cycles, in percent.
+    :ivar longest_gap_ms: without a fresh result.
+    :ivar frames: captured, and ``delivered`` results, before and after the window too.
+    :ivar refused: jobs without an answer, by reason.
+    :ivar tokens: of the answers, and ``quanta`` the requests that they took.
+    """
 
     arm: str
     slots: int
+    rate_hz: float
     coverage: float
     longest_gap_ms: float
     frames: int
     delivered: int
     answers: int
-    refused: int
+    refused: dict[str, int]
     tokens: int
     quanta: int
 
@@ -60,20 +79,25 @@ class Outcome:
         return asdict(self)
 
 
-def judge(record: Record, arm: str, slots: int, begin_ns: int, end_ns: int, period_ns: int,
+def judge(record: Record, arm: str, slots: int, rate_hz: float, window: range,
           max_age_ns: int) -> Outcome:
-    """Judge each consumer cycle: the newest delivered result covers it while it is young."""
-    cycles = range(begin_ns, end_ns, period_ns)
-    covered = _covered(record.results, cycles, max_age_ns)
+    """
+    Judge each consumer cycle: the newest delivered result covers it while it is young.
+
+    :param window: the instants of the cycles; its stop is the end of the window.
+    """
+    covered = _covered(record.results, window, max_age_ns)
     longest = run = 0
     for is_covered in covered:
         run = 0 if is_covered else run + 1
         longest = max(longest, run)
-    answers = record.ends.get('completed', 0)
+    ends = [end for end in record.ends if window.start <= end.at_ns < window.stop]
+    answers = [end for end in ends if end.reason == COMPLETED]
     return Outcome(
-        arm, slots, 100 * sum(covered) / max(1, len(covered)),
-        longest * period_ns / NS_PER_MS, record.frames, len(record.results), answers,
-        sum(record.ends.values()) - answers, record.tokens, record.quanta)
+        arm, slots, rate_hz, 100 * sum(covered) / max(1, len(covered)),
+        longest * window.step / NS_PER_MS, record.frames, len(record.results), len(answers),
+        dict(Counter(end.reason for end in ends if end.reason != COMPLETED)),
+        sum(end.tokens for end in answers), sum(end.quanta for end in answers))
 
 
 def _covered(results: Sequence[tuple[int, int]], cycles: range, max_age_ns: int) -> list[bool]:

@@ -37,10 +37,15 @@ def split_cores() -> tuple[set[int], set[int]]:
     return {cores[-1]}, set(cores[:-1] or cores)
 
 
-def pin_models(server_pid: int, cores: set[int]) -> int:
-    """Bind the threads of all model processes to ``cores``; tell how many processes they are."""
+def pin_models(server_pid: int, cores: set[int], model: str = '') -> int:
+    """
+    Bind the threads of model processes to ``cores``; tell how many processes they are.
+
+    :param model: only of this one; empty for all.
+    """
     models = [process for process in psutil.Process(server_pid).children(recursive=True)
-              if process.name() == _MODEL_PROCESS]
+              if process.name() == _MODEL_PROCESS
+              and (not model or any(f'/{model}/' in word for word in process.cmdline()))]
     for process in models:
         for thread in process.threads():
             with contextlib.suppress(ProcessLookupError):
