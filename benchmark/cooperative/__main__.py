@@ -11,6 +11,7 @@ import json
 import os
 from pathlib import Path
 import shutil
+import signal
 import sys
 from typing import Any
 
@@ -100,15 +101,21 @@ def main() -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     isolate()
     import rclpy
+    from rclpy.signals import SignalHandlerOptions
     results: dict[str, Any] = {
         'conditions': conditions(), 'seconds': options.seconds, 'max_tokens': MAX_TOKENS,
         'camera': CAMERA, 'writer': WRITER, 'costs': {}, 'arms': []}
-    rclpy.init()
+    # An interrupted arm ends its node and its server first.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         run(options, results, lambda line: print(line, flush=True))
     except VigError as error:
         print(f'bench-cooperative: {error}', file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print('bench-cooperative: interrupted; no report is written', file=sys.stderr)
+        return 130
     finally:
         rclpy.try_shutdown()
     text = report.text(results)

@@ -125,15 +125,15 @@ def direct(endpoint: str, frame: NDArray[np.uint8], models: tuple[str, str], tok
             done.wait(60)
             backend.release(number)
 
-    writers = [threading.Thread(target=write) for _ in range(JOBS_IN_HAND)]
     grid.start()
-    for writer in writers:
-        writer.start()
-    grid.run(capture)
-    is_over.set()
-    for writer in writers:
-        writer.join(60)
-    backend.close()
+    with ExitStack() as made:
+        made.callback(backend.close)
+        for _ in range(JOBS_IN_HAND):
+            writer = threading.Thread(target=write)
+            writer.start()
+            made.callback(writer.join)
+        made.callback(is_over.set)
+        grid.run(capture)
 
 
 def governed(config: Path, frame: NDArray[np.uint8], grid: Grid, record: Record) -> None:
@@ -194,14 +194,14 @@ def governed(config: Path, frame: NDArray[np.uint8], grid: Grid, record: Record)
             image.header.stamp.sec, image.header.stamp.nanosec = divmod(stamp, NS_PER_S)
             camera.publish(image)
 
+        made.callback(node.trigger_cleanup)
+        made.callback(node.trigger_deactivate)
         questions = threading.Thread(target=feed)
         grid.start()
         questions.start()
+        made.callback(questions.join)
+        made.callback(is_over.set)
         grid.run(capture)
-        is_over.set()
-        questions.join(5)
-        node.trigger_deactivate()
-        node.trigger_cleanup()
 
 
 def _steady(stamp: Any) -> int:
