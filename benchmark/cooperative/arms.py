@@ -33,14 +33,12 @@ from vig_governor.node import GovernorNode
 from vig_governor.process import make_executor, spin_until
 
 PROMPT = '{}. The robot in the kitchen'
-"""Numbered: a prompt that the server has just read would cost nothing."""
+"""Numbered, because a prompt that was just read would cost nothing; the same in every arm."""
 
 OPTIONS = GenerativeOptions('PROMPT', 'MAX_TOKENS', 'TEXT', 'TOKENS', 'END')
 REASONS = {getattr(RequestStatus, name): name.lower() for name in (
     'COMPLETED', 'OBSOLETE', 'SUPERSEDED', 'STALE', 'INFEASIBLE', 'CAPACITY', 'CANCELLED',
     'BACKEND_TIMEOUT', 'BACKEND_FAILED')}
-JOBS_IN_HAND = 2
-"""In every arm, so that there is always work for an idle slot."""
 RETRY_S = 0.25
 SETTLING_S = 2.0
 FRAMES_IN_FLIGHT = 64
@@ -83,14 +81,18 @@ class Grid:
 
 
 def direct(endpoint: str, frame: NDArray[np.uint8], models: tuple[str, str], tokens: int,
-           grid: Grid, record: Record) -> None:
-    """Send each frame and each prompt as it comes; nobody decides anything."""
+           in_hand: int, grid: Grid, record: Record) -> None:
+    """
+    Send each frame and each prompt as it comes; nobody decides anything.
+
+    :param in_hand: questions that are open at any time.
+    """
     backend = TritonBackend(endpoint)
     backend.connect(timeout_s=10)
     backend.open_stream('camera', slots=FRAMES_IN_FLIGHT, transport='copy')
-    backend.open_stream('writer', slots=JOBS_IN_HAND, transport='copy')
+    backend.open_stream('writer', slots=in_hand, transport='copy')
     signature = backend.inspect(models[1], timeout_s=5)
-    numbers, is_over = count(1), threading.Event()
+    numbers, prompts, is_over = count(1), count(1), threading.Event()
 
     def capture(captured_ns: int) -> None:
         record.frames += 1
@@ -109,7 +111,7 @@ def direct(endpoint: str, frame: NDArray[np.uint8], models: tuple[str, str], tok
         grid.wait_for_window(is_over)
         while not is_over.is_set():
             number, done = next(numbers), threading.Event()
-            job = Generation(OPTIONS, PROMPT.format(number))
+            job = Generation(OPTIONS, PROMPT.format(next(prompts)))
             slot = backend.acquire('writer', number)
             job.fill(slot, tokens, signature)
 
@@ -128,7 +130,7 @@ def direct(endpoint: str, frame: NDArray[np.uint8], models: tuple[str, str], tok
     grid.start()
     with ExitStack() as made:
         made.callback(backend.close)
-        for _ in range(JOBS_IN_HAND):
+        for _ in range(in_hand):
             writer = threading.Thread(target=write)
             writer.start()
             made.callback(writer.join)
@@ -136,8 +138,9 @@ def direct(endpoint: str, frame: NDArray[np.uint8], models: tuple[str, str], tok
         grid.run(capture)
 
 
-def governed(config: Path, frame: NDArray[np.uint8], grid: Grid, record: Record) -> None:
-    """Let the governor node decide; questions come on a topic, two are always in hand."""
+def governed(config: Path, frame: NDArray[np.uint8], in_hand: int, grid: Grid,
+             record: Record) -> None:
+    """Let the governor node decide; questions come on a topic, ``in_hand`` are always open."""
     with ExitStack() as made:
         client = rclpy.create_node('bench_client')
         made.callback(_spin(client, SingleThreadedExecutor()))
@@ -145,18 +148,18 @@ def governed(config: Path, frame: NDArray[np.uint8], grid: Grid, record: Record)
         made.callback(_spin(node, make_executor()))
         reliable = QoSProfile(depth=200, reliability=QoSReliabilityPolicy.RELIABLE)
         ask = client.create_publisher(String, '/ask', reliable)
-        in_hand = threading.Semaphore(0)
+        may_ask = threading.Semaphore(0)
 
         def written(text: GeneratedText) -> None:
             if text.finished:
                 record.ended(Ended(time.monotonic_ns(), COMPLETED, text.tokens, text.quanta))
-                in_hand.release()
+                may_ask.release()
 
         def ended(status: RequestStatus) -> None:
             if status.reason != RequestStatus.COMPLETED:
                 record.ended(Ended(time.monotonic_ns(), REASONS[status.reason]))
                 # Whoever is refused asks again, but not at once.
-                threading.Timer(RETRY_S, in_hand.release).start()
+                threading.Timer(RETRY_S, may_ask.release).start()
 
         client.create_subscription(GeneratedText, '/ask/vig/generated', written, reliable)
         client.create_subscription(RequestStatus, '/ask/vig/status', ended, reliable)
@@ -181,11 +184,11 @@ def governed(config: Path, frame: NDArray[np.uint8], grid: Grid, record: Record)
 
         def feed() -> None:
             grid.wait_for_window(is_over)
-            for _ in range(JOBS_IN_HAND):
-                in_hand.release()
+            for _ in range(in_hand):
+                may_ask.release()
             numbers = count(1)
             while not is_over.is_set():
-                if in_hand.acquire(timeout=0.2):
+                if may_ask.acquire(timeout=0.2):
                     ask.publish(String(data=PROMPT.format(next(numbers))))
 
         def capture(captured_ns: int) -> None:

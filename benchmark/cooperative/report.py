@@ -62,10 +62,9 @@ def _verdict(arms: Mapping[str, Outcome], costs: Costs, tokens: int,
                'points) is met')
         return
     gap_us = 1e6 / cut.rate_hz - costs.camera_p50_us
-    most = seconds * 1e6 / costs.whole_us(tokens)
     if cut.slots > 1:
-        why = (f'with a slot for each the text need not be cut: whole it is written '
-               f'{whole.answers} times, and no way of cutting can write more than {most:.0f}')
+        why = ('with a slot for each no text need be cut: in one piece '
+               f'{whole.answers} are written, and cutting makes the writer no faster')
     else:
         fit = int(max(0.0, gap_us - costs.base_cost_us) * costs.tokens_per_second / 1e6)
         share = seconds * cut.rate_hz * fit / tokens

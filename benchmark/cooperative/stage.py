@@ -3,8 +3,9 @@ The server of all arms, which really runs as many models at once as ``slots`` sa
 
 One global resource of the rate limiter, ``slots`` of it, is the accelerator; a request that finds
 none waits at the server, the camera's before the writer's. With one slot both model processes
-share the last core. With two each has a core of its own, so that two slots are two accelerators;
-on a machine with two cores everything else then shares these two with them.
+share the last core. With two the writer has the first one for itself; on a machine with two cores
+everything else then shares the other one with the camera's model. (Left free to run on both, the
+node waits behind the writer, and frames are late however the slots are used.)
 """
 
 from collections.abc import Iterator
@@ -65,21 +66,21 @@ streams:
 @contextmanager
 def serve(folder: Path, store: AssetStore, slots: int) -> Iterator[TritonServer]:
     """
-    Run both models; while one slot is served, this thread keeps off the models' core.
+    Run both models; while they run, this thread and what it starts keep off the writer's core.
 
     :raises VigError: the server is not installed or did not start, or a file is missing.
     """
     environment = write_repository(folder / 'model_repository', store, PRIORITIES, PRIORITIES)
     before = os.sched_getaffinity(0)
     for_models, for_others = split_cores()
-    if slots == 1:
-        os.sched_setaffinity(0, for_others)
+    for_writer = for_models if slots == 1 else {min(before)}
+    os.sched_setaffinity(0, for_others if slots == 1 else before - for_writer or before)
     try:
         with TritonServer(folder / 'model_repository', environment=environment,
                           log=folder / f'triton_{slots}.log', rate_limiter=True,
                           arguments=[f'--rate-limit-resource=core:{slots}']) as server:
             pin_models(server.pid, for_models, CAMERA)
-            pin_models(server.pid, for_models if slots == 1 else {min(for_others)}, WRITER)
+            pin_models(server.pid, for_writer, WRITER)
             yield server
     finally:
         os.sched_setaffinity(0, before)

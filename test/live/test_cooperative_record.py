@@ -92,7 +92,7 @@ def test_a_whole_arm_without_any_answer_counts_as_one():
 
 def test_with_a_slot_for_each_the_report_says_that_cutting_is_not_needed():
     text = report.text(results(arm('whole', 40, 1, slots=2), arm('cut', 40, 1, slots=2), slots=2))
-    assert 'need not be cut: whole it is written 40 times' in text
+    assert 'no text need be cut: in one piece 40 are written' in text
 
 
 def test_the_file_of_an_arm_is_valid_and_plans_with_what_was_measured(tmp_path):
