@@ -21,7 +21,8 @@ from system_packages import require_python, require_system_packages
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / '.vig'
-LOGS = ROOT / 'build' / 'setup'
+BUILD = ROOT / 'build'
+LOGS = BUILD / 'setup'
 RUN_TIME = ('runtime.txt', 'ros-build.txt', 'test.txt')
 REQUIREMENTS = {
     'kilted': ('ros-kilted.txt', *RUN_TIME, 'demo.txt', 'dev.txt'),
@@ -63,6 +64,20 @@ def once(stamp: Path, digest: str, step: Callable[[], None]) -> bool:
     step()
     stamp.write_text(digest)
     return True
+
+
+def require_own_folders(folders: Iterable[Path]) -> None:
+    """
+    Insist that what is filled, and removed where it is out of date, lies in this checkout.
+
+    :raises SetupError: one of the folders is a symbolic link.
+    """
+    for folder in folders:
+        if folder.is_symlink():
+            raise SetupError(
+                f'{folder} is a symbolic link to {os.readlink(folder)}; set-up removes and fills '
+                'what lies there, which may serve another checkout. Nothing was touched. Remove '
+                f'the link (rm {folder}), or run make where it points to')
 
 
 class Environment:
@@ -144,7 +159,7 @@ class Environment:
                 'PATH': f'{self.prefix / "bin"}:{os.environ["PATH"]}'}
 
     def _build_interfaces(self) -> None:
-        build = ROOT / 'build' / f'interfaces-{self.name}'
+        build = BUILD / f'interfaces-{self.name}'
         cache = build / 'CMakeCache.txt'
         ours = f'CMAKE_INSTALL_PREFIX:PATH={self.prefix}\n'
         if cache.exists() and ours not in cache.read_text():
@@ -173,10 +188,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description='Build the environments below .vig.')
     parser.add_argument('environments', nargs='+', choices=sorted(REQUIREMENTS))
     names = parser.parse_args().environments
-    ENVIRONMENTS.mkdir(exist_ok=True)
-    (ENVIRONMENTS / 'COLCON_IGNORE').touch()
     try:
+        require_own_folders((ENVIRONMENTS, *(Environment(name).prefix for name in names), BUILD))
         require_python()
+        ENVIRONMENTS.mkdir(exist_ok=True)
+        (ENVIRONMENTS / 'COLCON_IGNORE').touch()
         with (ENVIRONMENTS / '.lock').open('w') as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
