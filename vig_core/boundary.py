@@ -63,15 +63,16 @@ class Boundaries:
         roster, account = self._roster, self._ledger.of(request)
         # The step that finds the end of the text writes no token and takes its time all the same.
         steps = max(1, min(job.asked, event.tokens + event.is_end))
-        cost_ns = cooperative.cost_ns(job.context, steps)
+        cost_ns = cooperative.cost_ns(job.context, steps, is_new=job.was_new)
         runtime_ns = max(0, roster.now_ns - claim.begins_at_ns)
         assert request.variant is not None
         self._runtimes.observe_quantum(
             request.model, request.variant, runtime_ns, claim.neighbours, roster.now_ns,
-            claim.planned_ns, asked_ns=cooperative.cost_ns(job.context, job.asked),
-            cost_ns=cost_ns)
+            claim.planned_ns, cost_ns=cost_ns,
+            asked_ns=cooperative.cost_ns(job.context, job.asked, is_new=job.was_new))
         spent_ns = roster.run_ns(request)
-        prefill_ns = spent_ns * (job.context * cooperative.prefill_per_token_ns) // cost_ns
+        prefill_ns = spent_ns * cooperative.reading_ns(
+            job.context, is_new=job.was_new) // cost_ns
         decode_ns = spent_ns * (steps * cooperative.per_token_ns) // cost_ns
         account.prefill_ns += prefill_ns
         account.decode_ns += decode_ns

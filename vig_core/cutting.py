@@ -39,7 +39,7 @@ class Cutter:
         """
         model = request.model
         assert model.cooperative is not None
-        cost_ns = model.cooperative.cost_ns(job.context, job.remaining)
+        cost_ns = model.cooperative.cost_ns(job.context, job.remaining, is_new=job.is_new)
         return [self._runtimes.plan_quantum_ns(model, variant, cost_ns)
                 + added_ns(self._interference_ns, variant.backend_model, co_runners or ())
                 for variant in (variants if request.variant is None else (request.variant,))]
@@ -58,13 +58,15 @@ class Cutter:
         model, variant, job, rest = request.model, choice.variant, request.job, choice.tokens
         cooperative = model.cooperative
         assert job is not None and cooperative is not None
-        context = job.context
-        beside_ns = choice.planned_ns - self._runtimes.plan_quantum_ns(
-            model, variant, cooperative.cost_ns(context, rest))
+
+        def alone_ns(tokens: int) -> int:
+            return self._runtimes.plan_quantum_ns(
+                model, variant, cooperative.cost_ns(job.context, tokens, is_new=job.is_new))
+
+        beside_ns = choice.planned_ns - alone_ns(rest)
 
         def plan_ns(tokens: int) -> int:
-            return beside_ns + self._runtimes.plan_quantum_ns(
-                model, variant, cooperative.cost_ns(context, tokens))
+            return beside_ns + alone_ns(tokens)
 
         stopper, until_ns = None, NEVER
         for is_apart in frames_apart(self._banned[model.name], variant.backend_model,
@@ -75,8 +77,8 @@ class Cutter:
             tokens = tokens_within(job, cooperative, gap.budget_ns, plan_ns)
             if not tokens:
                 least = min(cooperative.min_tokens, rest)
-                return None, Shortage(gap.ends_for, gap.budget_ns or 0, least, plan_ns(least),
-                                      until_ns)
+                reads = job.context if cooperative.reading_ns(1, is_new=job.is_new) else 0
+                return None, Shortage(gap, least, plan_ns(least), reads, until_ns)
             choice.tokens = tokens if is_worth_splitting(job, cooperative, tokens) else rest
             choice.planned_ns = plan_ns(choice.tokens)
             stopper = look_ahead()

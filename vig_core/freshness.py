@@ -38,7 +38,8 @@ def optimistic_quantum_ns(request: Request) -> int:
     """Median time of the next quantum of a job that ends with its first token."""
     job, cooperative = request.job, request.model.cooperative
     assert job is not None and cooperative is not None and request.variant is not None
-    return request.model.in_proportion_ns(request.variant, cooperative.cost_ns(job.context, 1))
+    return request.model.in_proportion_ns(
+        request.variant, cooperative.cost_ns(job.context, 1, is_new=job.is_new))
 
 
 def useless_from_ns(model: Model, generation_ns: int, runtime_ns: int) -> int | None:

@@ -10,7 +10,6 @@ Rules:
   successor of that one, if it begins when it ends, must still meet its own deadline and find its
   result not too old (adr/0012). Any other candidate may not make it miss its deadline.
 - A veto names the instant at which the answer can change without another event.
-
 - What was learned of occupancies (adr/0022) is a high quantile and a median. Behind each other on
   a slot the medians add up, and the slacks above them as independent deviations do: in squares.
   A single one, and all that was not learned, is planned with its whole slack.
@@ -66,6 +65,7 @@ class Reservation:
     :ivar is_moving: overdue; its arrival and deadline move with the clock.
     :ivar changes_at_ns: when its forecast says something else.
     :ivar beside: what it may not run beside and what slows it, where anything does.
+    :ivar longest_gap_ns: see ``quantum``.
     """
 
     stream: str
@@ -75,6 +75,7 @@ class Reservation:
     is_moving: bool
     changes_at_ns: int
     beside: 'Beside | None' = None
+    longest_gap_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

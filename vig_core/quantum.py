@@ -10,6 +10,8 @@ Rules:
   without any such frame the budget has no end.
 - The quantum is the largest that fits with the conservative estimate, at least ``min_tokens``
   unless less remains. If nothing fits the job waits, and says so with its numbers.
+- A gap is never longer than the period of the stream whose frame ends it, on one slot without the
+  median time of that frame. What needs more is hopeless while that stream runs: that is said too.
 - Where pieces of this size would cost more than ``max_overhead_permille`` on top of the rest in
   one piece, the rest is asked for in one piece, under the ordinary look-ahead.
 """
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 
 from vig_core.cooperative import Cooperative, Job
 from vig_core.lookahead import Reservation
+from vig_core.model import Model
 from vig_core.why_waiting import NothingFits
 
 NEVER = 1 << 62
@@ -32,11 +35,13 @@ class Gap:
     :ivar budget_ns: from the start of the job; ``None`` without end.
     :ivar ends_for: the stream whose frame ends it; empty without end.
     :ivar until_ns: first later instant at which time alone can lengthen it.
+    :ivar longest_ns: the longest before a frame of that stream, as long as none stays away.
     """
 
     budget_ns: int | None
     ends_for: str
     until_ns: int
+    longest_ns: int = NEVER
 
 
 @dataclass(slots=True)
@@ -44,23 +49,39 @@ class Shortage:
     """
     No quantum fits.
 
-    :ivar ends_for: the stream whose expected frame leaves too little time.
-    :ivar budget_ns: from the start of the job to that frame.
+    :ivar gap: the time that is too short.
     :ivar tokens: of the smallest quantum.
     :ivar smallest_ns: what that one is planned with.
+    :ivar reads: tokens that the server has to read for it.
     :ivar until_ns: first later instant at which time alone can change this.
     """
 
-    ends_for: str
-    budget_ns: int
+    gap: Gap
     tokens: int
     smallest_ns: int
+    reads: int
     until_ns: int
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no gap before that stream is ever so long."""
+        return self.smallest_ns > self.gap.longest_ns
 
     @property
     def because(self) -> NothingFits:
         """The numbers that decided."""
-        return NothingFits(self.ends_for, self.budget_ns, self.tokens, self.smallest_ns)
+        return NothingFits(self.gap.ends_for, self.gap.budget_ns or 0, self.tokens,
+                           self.smallest_ns, self.reads,
+                           self.gap.longest_ns if self.is_hopeless else None)
+
+
+def longest_gap_ns(guarded: Model, slots: int) -> int:
+    """Give the longest time without a need for the slot between two frames of a stream."""
+    assert guarded.contract.period_ns is not None
+    if slots > 1:
+        return guarded.contract.period_ns
+    return guarded.contract.period_ns - min(
+        (variant.profile.p50_ns for variant in guarded.runnable_variants), default=0)
 
 
 def find_gap(expected: Iterable[Reservation], free_at_ns: Sequence[int], now_ns: int,
@@ -81,7 +102,8 @@ def find_gap(expected: Iterable[Reservation], free_at_ns: Sequence[int], now_ns:
         until_ns = min(until_ns, frame.changes_at_ns)
         first_ns = min(others, default=NEVER)
         if first_ns > frame.arrival_ns or is_apart(frame):
-            return Gap(max(0, frame.arrival_ns - free_at_ns[0]), frame.stream, until_ns)
+            return Gap(max(0, frame.arrival_ns - free_at_ns[0]), frame.stream, until_ns,
+                       frame.longest_gap_ns)
         others[others.index(first_ns)] = frame.arrival_ns + frame.stay.alone_ns
     return Gap(None, '', until_ns)
 
@@ -129,4 +151,4 @@ def is_worth_splitting(job: Job, cooperative: Cooperative, tokens: int) -> bool:
     """Whether pieces of this size keep to the agreed overhead."""
     limit = cooperative.max_overhead_permille
     return limit is None or cooperative.overhead_permille(
-        job.context, job.remaining, tokens) <= limit
+        job.context, job.remaining, tokens, is_new=job.is_new) <= limit

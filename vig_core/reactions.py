@@ -127,6 +127,7 @@ class Reactions:
     def _on_failed(self, event: BackendFailed) -> None:
         request = self._roster.requests[event.request_id]
         if not event.is_over:
+            self._roster.texts.forget()
             if request.state is State.RUNNING:
                 self._roster.give_up(request, Reason.BACKEND_FAILED, event.detail)
             return

@@ -7,7 +7,7 @@ and its credit is back) and ``give_up`` (its client is told, its execution may g
 """
 
 from vig_core.actions import Action, Dispatch, ReleaseInput, Terminate
-from vig_core.cooperative import Job
+from vig_core.cooperative import Job, TextsRead
 from vig_core.ledger import Ledger
 from vig_core.model import System
 from vig_core.queue import Ended, WaitingQueue
@@ -15,7 +15,7 @@ from vig_core.request import Reason, Request, Trigger
 from vig_core.slots import Claim, SlotTable
 from vig_core.variants import Choice
 from vig_core.why import Delivered, TooOld
-from vig_core.why_waiting import Waited
+from vig_core.why_waiting import NeverFits, NothingFits, Waited
 
 NEVER = 1 << 62
 
@@ -32,6 +32,7 @@ class Roster:
         self.slots = SlotTable(
             system.slots, system.pipelining_depth, system.pipelining_lead_ns,
             is_apart=bool(system.no_corun or system.interference_ns))
+        self.texts = TextsRead()
         self.requests: dict[int, Request] = {}
         self.inflight_bytes = 0
         self.next_useless_ns = NEVER
@@ -112,10 +113,12 @@ class Roster:
         if job.started_at_ns is None:
             job.started_at_ns = self.now_ns
             self.queues[request.model.name].note_dispatched(request)
-        job.asked = choice.tokens
+        job.asked, job.hopeless = choice.tokens, None
+        self.texts.send(choice.variant.backend_model, job)
         assert request.model.cooperative is not None
         return request.model.in_proportion_ns(
-            choice.variant, request.model.cooperative.cost_ns(job.context, choice.tokens))
+            choice.variant, request.model.cooperative.cost_ns(
+                job.context, choice.tokens, is_new=job.was_new))
 
     def pause(self, request: Request) -> None:
         """Let a job whose quantum was answered wait; it must be enqueued or dropped next."""
@@ -158,6 +161,13 @@ class Roster:
 
     def _waited(self, request: Request, because: object) -> object:
         """Add what a request had waited for to the reason for its end."""
+        waited = self._how_long(request, because)
+        if request.job is None or request.job.hopeless is None:
+            return waited
+        assert isinstance(request.job.hopeless, NothingFits)
+        return NeverFits(waited, request.job.hopeless)
+
+    def _how_long(self, request: Request, because: object) -> object:
         waited_ns = self.now_ns - request.arrived_at_ns
         if request.job is not None:
             waited_ns -= request.job.backend_ns

@@ -23,8 +23,9 @@ from vig_core.held import Held
 from vig_core.ledger import Ledger
 from vig_core.model import System
 from vig_core.overload import OverloadController
+from vig_core.quantum import Shortage
 from vig_core.reactions import Reactions
-from vig_core.request import Reason, State
+from vig_core.request import Reason, Request, State
 from vig_core.roster import NEVER, Roster
 from vig_core.selection import Selector
 from vig_core.snapshot import SystemSnapshot
@@ -170,11 +171,11 @@ class Scheduler:
         return is_idling
 
     def _defer(self, held: Held) -> None:
-        """Say each kind of hold once per request (adr/0004)."""
+        """Say each kind of hold once per request (adr/0004); that of a hopeless job is one."""
         request, veto, wait, shortage = held.request, held.veto, held.wait, held.shortage
-        if shortage is not None and not request.is_deferred:
-            request.is_deferred, request.held_for = True, shortage.ends_for
-            self._ledger.of(request).deferred += 1
+        if shortage is not None and _is_news(request, shortage):
+            self._ledger.of(request).deferred += not request.is_deferred
+            request.is_deferred, request.held_for = True, shortage.gap.ends_for
             until_ns = shortage.until_ns
         elif veto is not None and not request.is_deferred:
             request.is_deferred, request.held_for = True, veto.victim.stream
@@ -187,3 +188,13 @@ class Scheduler:
             return
         self._roster.actions.append(Defer(
             request.request_id, until_ns, request.held_for, held.because))
+
+
+def _is_news(request: Request, shortage: Shortage) -> bool:
+    """Note a shortage; whether that it holds the job, or that it always will, was not said yet."""
+    job, is_hopeless = request.job, shortage.is_hopeless
+    assert job is not None
+    is_news = not request.is_deferred or (is_hopeless and not job.is_hopeless_said)
+    job.hopeless = shortage.because if is_hopeless else None
+    job.is_hopeless_said |= is_hopeless
+    return is_news

@@ -23,6 +23,7 @@ from vig_core.lookahead import (Beside, fits_with_one_more_slot, longest_that_fi
                                 pace_budget_ns, Reservation, Stay, Veto, veto)
 from vig_core.model import Model, System
 from vig_core.patience import Wait, wait_for_successor
+from vig_core.quantum import longest_gap_ns
 from vig_core.request import Request
 from vig_core.slots import LEAST_SHARE, SlotTable
 from vig_core.variants import Choice, VariantSelector
@@ -47,6 +48,8 @@ class Selector:
                             for other in pair - {name} or {name})
             for name in system.models}
         self._has_bans = bool(system.no_corun)
+        self._longest_gaps_ns = {name: longest_gap_ns(model, system.slots)
+                                 for name, model in system.models.items() if model.is_guarded}
         self._interference_ns = system.interference_ns
         self._alone_ns: dict[str, Sequence[int]] = {}
         self._book_version = -1
@@ -293,7 +296,8 @@ class Selector:
             expected.arrival_ns + max(budget_ns - under_way_ns, stay.alone_ns),
             expected.is_overdue, expected.changes_at_ns,
             Beside(guard.model.name, self._banned[guard.model.name], self._runs(guard.model),
-                   budget_ns) if self._is_coupled else None)
+                   budget_ns) if self._is_coupled else None,
+            self._longest_gaps_ns[guard.model.name])
 
     def _recheck_ns(self, request: Request, start_ns: int, now_ns: int, overload: OverloadState,
                     plans_ns: Sequence[int]) -> int | None:

@@ -79,7 +79,7 @@ class Sweep:
             return [(variant.variant_id, variant.profile.p50_ns, runtimes.plan_ns(variant))
                     for variant in variants]
         cost_ns = model.cooperative.cost_ns(
-            0 if request.variant is None else request.job.context, 1)
+            0 if request.variant is None else request.job.context, 1, is_new=request.job.is_new)
         return [(variant.variant_id, model.in_proportion_ns(variant, cost_ns),
                  runtimes.plan_quantum_ns(model, variant, cost_ns))
                 for variant in (variants if request.variant is None else (request.variant,))]

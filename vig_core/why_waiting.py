@@ -48,20 +48,54 @@ class NothingFits:
 
     :ivar gap_ns: from the start of the job to that frame.
     :ivar tokens: of the smallest quantum, which is planned with ``needs_ns``.
+    :ivar reads: tokens that the server has to read before, where that takes time.
+    :ivar longest_ns: of all gaps before a frame of that stream, where none is long enough.
     """
 
     stream: str
     gap_ns: int
     tokens: int
     needs_ns: int
+    reads: int = 0
+    longest_ns: int | None = None
 
     def __str__(self) -> str:
         """Compare the gap with what the smallest quantum needs."""
-        count = '1 token' if self.tokens == 1 else f'{self.tokens} tokens'
-        return (f'{self.stream} is expected {text_ms(self.gap_ns)} after this job could start; '
-                f'its smallest quantum, the fixed cost and {count}, needs '
-                f'{text_ms(self.needs_ns)}; a gap {text_ms(self.needs_ns - self.gap_ns)} longer '
-                'would have let it start')
+        text = (f'{self.stream} is expected {text_ms(self.gap_ns)} after this job could start; '
+                f'{self.needs}; a gap {text_ms(self.needs_ns - self.gap_ns)} longer would have '
+                'let it start')
+        return text if self.longest_ns is None else (
+            f'{text}, but {self.too_short}: it waits until {self.stream} stops or a frame of it '
+            'stays away')
+
+    @property
+    def needs(self) -> str:
+        """Say what the smallest quantum needs."""
+        reads = f', {_count(self.reads)} to read' if self.reads else ''
+        return (f'its smallest quantum, the fixed cost{reads} and {_count(self.tokens)}'
+                f'{" to write" if reads else ""}, needs {text_ms(self.needs_ns)}')
+
+    @property
+    def too_short(self) -> str:
+        """Say how long gaps are at most."""
+        return (f'no gap before a frame of {self.stream} is longer than '
+                f'{text_ms(self.longest_ns or 0)}')
+
+
+@value
+class NeverFits:
+    """
+    A job ended while no gap held its next quantum.
+
+    :ivar why: why it ended, and how long it had waited.
+    """
+
+    why: object
+    nothing_fits: NothingFits
+
+    def __str__(self) -> str:
+        """Add what it had waited for."""
+        return f'{self.why}: {self.nothing_fits.needs}, and {self.nothing_fits.too_short}'
 
 
 @value
@@ -151,3 +185,7 @@ class Waited:
             parts.append(f'behind request {self.behind_id}{of} (there for '
                          f'{text_ms(self.ran_ns)}{state}){others}')
         return ', then '.join(parts) or 'for its turn'
+
+
+def _count(tokens: int) -> str:
+    return '1 token' if tokens == 1 else f'{tokens} tokens'

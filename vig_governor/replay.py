@@ -95,6 +95,7 @@ def what_if(recorded: Recorded, system: System, then: Outcome) -> Outcome:
     prompts = {event.request_id: event.prompt_tokens for _, event, _ in recorded.events
                if isinstance(event, RequestArrived)}
     written: dict[int, int] = {}
+    read_last: dict[str, int] = {}
     order = itertools.count()
     heap: list[tuple[int, int, int, Event]] = [
         (at_ns, 1, next(order), event) for at_ns, event, _ in recorded.events
@@ -118,8 +119,10 @@ def what_if(recorded: Recorded, system: System, then: Outcome) -> Outcome:
         outcome.note(actions, at_ns)
         for action in actions:
             if isinstance(action, Dispatch) and action.tokens:
+                is_new = read_last.get(action.backend_model) != action.request_id
+                read_last[action.backend_model] = action.request_id
                 answer, runtime_ns = _quantum(action, system.models[action.model], prompts,
-                                              written, then.texts)
+                                              written, then.texts, is_new=is_new)
                 heapq.heappush(heap, (at_ns + runtime_ns, 0, next(order), answer))
             elif isinstance(action, Dispatch):
                 backend, runtime_ns = then.runtimes_ns.get(action.request_id, ('', 0))
@@ -131,7 +134,7 @@ def what_if(recorded: Recorded, system: System, then: Outcome) -> Outcome:
 
 
 def _quantum(dispatch: Dispatch, model: Model, prompts: dict[int, int], written: dict[int, int],
-             texts: dict[int, int]) -> tuple[QuantumCompleted, int]:
+             texts: dict[int, int], *, is_new: bool) -> tuple[QuantumCompleted, int]:
     """Answer a quantum by the cost model; ``written`` counts the tokens of each job."""
     request_id = dispatch.request_id
     before = written.get(request_id, 0)
@@ -140,7 +143,8 @@ def _quantum(dispatch: Dispatch, model: Model, prompts: dict[int, int], written:
     written[request_id] = before + tokens
     variant = next(one for one in model.variants if one.variant_id == dispatch.variant_id)
     assert model.cooperative is not None
-    cost_ns = model.cooperative.cost_ns(prompts[request_id] + before, max(1, tokens))
+    cost_ns = model.cooperative.cost_ns(prompts[request_id] + before, max(1, tokens),
+                                        is_new=is_new)
     return (QuantumCompleted(request_id, tokens, is_end=left is not None and left <= tokens),
             model.in_proportion_ns(variant, cost_ns))
 

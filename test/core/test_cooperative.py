@@ -26,7 +26,8 @@ def writer(policy='fifo', capacity=4, deadline=100_000, **options):
     ({'base': -1}, 'base_cost'), ({'token': 0}, 'tokens_per_second'),
     ({'most': 0}, 'max_total_tokens'), ({'min_tokens': 0}, 'min_tokens'),
     ({'min_tokens': 49}, 'min_tokens'), ({'prefill_per_token_ns': -1}, 'prefill_per_token'),
-    ({'max_overhead_permille': -1}, 'max_overhead_permille')])
+    ({'max_overhead_permille': -1}, 'max_overhead_permille'),
+    ({'new_prompt_per_token_ns': -1}, 'new_prompt_per_token')])
 def test_a_cost_model_that_no_execution_has_is_refused_with_its_key(wrong, key):
     with pytest.raises(ContractError) as error:
         cooperative(**wrong)
@@ -117,3 +118,40 @@ def test_the_time_of_a_quantum_is_divided_as_the_cost_model_has_it():
     stream, = scheduler.snapshot(now_ns=ms(160)).streams
     assert (stream.tokens, stream.quanta) == (20, 1)
     assert (stream.fixed_ns, stream.prefill_ns, stream.decode_ns) == (ms(20), ms(60), ms(80))
+
+
+def prefilled_ms(scheduler, at):
+    """Say how much of the time of all quanta was booked as reading, in milliseconds."""
+    stream, = scheduler.snapshot(now_ns=ms(at)).streams
+    return stream.prefill_ns / 1e6
+
+
+def test_the_first_quantum_is_booked_as_reading_what_is_new_and_later_ones_are_not():
+    cost = cooperative(base=10, token=2, most=20, new_prompt_per_token_ns=ms(1))
+    scheduler = Scheduler(system(writer(cost=cost)))
+    dispatch, = scheduler.handle(arrive(0, 'llm', 0, prompt_tokens=30)[1], now_ns=0)
+    assert dispatch.planned_ns == ms(10 + 30 + 40)
+    again, = scheduler.handle(QuantumCompleted(0, 10, False), now_ns=ms(60))
+    assert prefilled_ms(scheduler, 60) == 30 and again.planned_ns == ms(10 + 20)
+    scheduler.handle(QuantumCompleted(0, 10, False), now_ns=ms(90))
+    assert prefilled_ms(scheduler, 90) == 30
+
+
+def test_a_text_that_was_read_as_modelled_says_nothing_against_the_profile():
+    """Both kinds of quanta count in their own proportion, so plans of neither grow."""
+    cost = cooperative(base=10, token=2, most=20, new_prompt_per_token_ns=ms(5))
+    scheduler, now = Scheduler(system(writer(cost=cost))), 0
+    for number in range(30):
+        first, = scheduler.handle(arrive(number, 'llm', now, prompt_tokens=30)[1], now_ns=ms(now))
+        now += 10 + 150 + 20
+        later, = scheduler.handle(QuantumCompleted(number, 10, False), now_ns=ms(now))
+        now += 10 + 20
+        scheduler.handle(QuantumCompleted(number, 10, False), now_ns=ms(now))
+        assert (first.planned_ns, later.planned_ns) == (ms(10 + 150 + 40), ms(10 + 20))
+
+
+def test_the_overhead_counts_the_first_reading_once():
+    cost = cooperative(base=6, token=4, new_prompt_per_token_ns=ms(2))
+    whole_ns = ms(6 + 10 * 2 + 48 * 4)
+    assert cost.overhead_permille(10, 48, 24, is_new=True) == ms(6) * 1000 // whole_ns
+    assert cost.overhead_permille(10, 48, 24) == ms(6) * 1000 // (whole_ns - ms(20))

@@ -37,6 +37,7 @@ class Witness:
         self.inherited = {}
         self.vetoed = set()
         self.patient = set()
+        self.hopeless = set()
         self.log = []
 
     def handle(self, event, now_ns):
@@ -126,10 +127,13 @@ class Witness:
         elif isinstance(action, Defer):
             assert action.request_id in self.waiting_ids, 'deferred but not waiting'
             is_own = action.beneficiary == self.arrivals[action.request_id].stream
-            said = self.patient if is_own else self.vetoed
+            is_hopeless = getattr(action.because, 'longest_ns', None) is not None
+            said = (self.patient if is_own else self.hopeless if is_hopeless
+                    else self.vetoed | self.hopeless)
             assert action.request_id not in said, 'a hold was said twice'
             assert action.until_ns > self.now_ns
-            said.add(action.request_id)
+            (self.patient if is_own else self.vetoed).add(action.request_id)
+            self.hopeless |= {action.request_id} if is_hopeless else set()
             assert not is_own or (
                 self.system.models[self.arrivals[action.request_id].model].is_guarded)
 

@@ -11,7 +11,8 @@ line, ``#`` begins a comment. First the system::
     model NAME POLICY [class C] [p50 MS p99 MS] [capacity N] [overflow RULE] [deadline MS]
           [period MS] [jitter MS] [max_age MS] [consumer_period MS] [phase MS] [dwell MS]
           [min_quality Q] [approved ID,ID] [misses M/K/L] [new_sample] [stateful]
-    cooperative MODEL base MS token MS most N [prefill MS] [least N] [overhead PERMILLE] [whole]
+    cooperative MODEL base MS token MS most N [prefill MS] [new MS] [least N] [overhead PERMILLE]
+          [whole]
     variant MODEL ID p50 MS p99 MS [quality Q] [source unknown] [signature S]
     stream NAME MODEL
 
@@ -242,12 +243,13 @@ def _variant(model: str, variant_id: str, options: dict[str, str]) -> Variant:
 
 
 def _cooperative(words: list[str]) -> Cooperative:
-    options = _options(words, ('base', 'token', 'most', 'prefill', 'least', 'overhead'))
+    options = _options(words, ('base', 'token', 'most', 'prefill', 'new', 'least', 'overhead'))
     return Cooperative(
         instant(options['base']), instant(options['token']), int(options['most']),
         prefill_per_token_ns=instant(options.get('prefill', '0')),
         min_tokens=int(options.get('least', '1')),
         max_overhead_permille=int(options['overhead']) if 'overhead' in options else None,
+        new_prompt_per_token_ns=instant(options['new']) if 'new' in options else None,
         is_split='whole' not in options)
 
 

@@ -17,10 +17,11 @@ from virtual_server import arrive, model, system
 from witness import Witness
 
 costs = st.builds(
-    lambda base, token, prefill, most, least: Cooperative(
-        ms(base), ms(token), most, prefill_per_token_ns=ms(prefill), min_tokens=min(least, most)),
+    lambda base, token, prefill, new, most, least: Cooperative(
+        ms(base), ms(token), most, prefill_per_token_ns=ms(prefill), min_tokens=min(least, most),
+        new_prompt_per_token_ns=None if new is None else ms(new)),
     st.sampled_from([0.5, 2, 6]), st.sampled_from([0.5, 1, 4]), st.sampled_from([0, 0.1]),
-    st.integers(1, 40), st.integers(1, 4))
+    st.sampled_from([None, 0.4, 2]), st.integers(1, 40), st.integers(1, 4))
 
 answers = st.lists(st.sampled_from(['all', 'all', 'all', 'half', 'one', 'end', 'nothing', 'more',
                                     'error']), min_size=1, max_size=12)
@@ -36,12 +37,14 @@ def run(setup, arrivals, script, frame_ns, until_ns):
     """
     Play a workload to a server whose frames take ``frame_ns`` and whose quanta cost the modelled.
 
+    It remembers the one text that it was sent last.
+
     :returns: the witness; frames as (arrival, start), quanta as (start, end, action, context).
     """
     witness = Witness(setup, 0)
     heap = [(at_ns, 1, number, event) for number, (at_ns, event) in enumerate(arrivals)]
     heapq.heapify(heap)
-    count, turn, waits, quanta = len(heap), 0, [], []
+    count, turn, waits, quanta, read_last = len(heap), 0, [], [], None
     while True:
         wakeup_ns = witness.scheduler.next_wakeup_ns()
         at_ns = heap[0][0] if heap else until_ns + 1
@@ -66,7 +69,9 @@ def run(setup, arrivals, script, frame_ns, until_ns):
             context = arrival.prompt_tokens + witness.written.get(action.request_id, 0)
             answer = script[turn % len(script)]
             turn += 1
-            ends_ns = now_ns + cost.cost_ns(context, action.tokens)
+            ends_ns = now_ns + cost.cost_ns(context, action.tokens,
+                                            is_new=action.request_id != read_last)
+            read_last = action.request_id
             quanta.append((now_ns, ends_ns, action, context))
             if answer == 'error':
                 event = BackendFailed(action.request_id, 'an error')

@@ -47,6 +47,7 @@ def cost_models():
         Cooperative, base_cost_ns=_ms(0, 2, 6), per_token_ns=_ms(1, 3),
         min_tokens=st.integers(1, 3), max_total_tokens=st.integers(3, 20),
         prefill_per_token_ns=_ms(0, 0.1),
+        new_prompt_per_token_ns=st.one_of(st.none(), _ms(0.5, 2)),
         max_overhead_permille=st.sampled_from([None, None, 0, 300]),
         is_split=st.sampled_from([True, True, True, False]))
 

@@ -98,6 +98,7 @@ class _Simulation:
         self._prompts = {stream.name: stream.prompt_tokens for stream in streams}
         self._asked: dict[int, int] = {}
         self._written: dict[int, int] = {}
+        self._read_last: dict[str, int] = {}
         self._quanta = 0
         self._variants = {(model.name, variant.variant_id): variant
                           for model in system.models.values() for variant in model.variants}
@@ -184,7 +185,8 @@ class _Simulation:
         """
         Give what a quantum costs by the cost model; ``None`` for an ordinary request.
 
-        A policy that knows no quanta asks for the whole text at once.
+        A backend model remembers the one text that it was sent last. A policy that knows no
+        quanta asks for the whole text at once.
         """
         model = self._models[dispatch.model]
         if model.cooperative is None:
@@ -192,9 +194,11 @@ class _Simulation:
         self._quanta += 1
         if dispatch.tokens:
             self._asked[dispatch.request_id] = dispatch.tokens
+        is_new = self._read_last.get(dispatch.backend_model) != dispatch.request_id
+        self._read_last[dispatch.backend_model] = dispatch.request_id
         cost_ns = model.cooperative.cost_ns(
             self._prompts[stream] + self._written.get(dispatch.request_id, 0),
-            dispatch.tokens or model.cooperative.max_total_tokens)
+            dispatch.tokens or model.cooperative.max_total_tokens, is_new=is_new)
         return model.in_proportion_ns(self._variants[model.name, dispatch.variant_id], cost_ns)
 
     def _ask_again(self, stream: str, now_ns: int, *, was_run: bool) -> None:

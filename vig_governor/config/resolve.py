@@ -134,6 +134,8 @@ def _cooperative(block: CooperativeBlock | None, at: Path,
             base_cost_ns=units.us(block.base_cost_us),
             per_token_ns=units.seconds(1 / block.tokens_per_second),
             prefill_per_token_ns=units.us(block.prefill_per_token_us),
+            new_prompt_per_token_ns=(None if block.new_prompt_per_token_us is None
+                                     else units.us(block.new_prompt_per_token_us)),
             min_tokens=block.min_tokens, max_total_tokens=block.max_total_tokens,
             max_overhead_permille=block.max_overhead_permille, is_split=block.split)
     except ContractError as error:

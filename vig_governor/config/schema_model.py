@@ -233,8 +233,8 @@ class Cooperative(Block):
     prefill_per_token_us: float = Field(
         default=0, ge=0, description='measured cost of each token of context; default 0')
     new_prompt_per_token_us: float | None = Field(
-        default=None, ge=0, description='measured cost of each token of a new prompt, where the '
-                                        'server remembers what it has read')
+        default=None, ge=0, description='measured cost of each token of a text that the server '
+                                        'has not just read or written; omitted: the same')
     min_tokens: int = Field(default=8, ge=1, description='smallest quantum; default 8')
     max_total_tokens: int = Field(ge=1, description='longest answer')
     max_overhead_permille: int | None = Field(
