@@ -2,9 +2,10 @@
 
 import pytest
 from vig_core.actions import Dispatch, Terminate
-from vig_core.cooperative import Cooperative
+from vig_core.cooperative import Cooperative, Job
 from vig_core.errors import ContractError, RefusedEvent
 from vig_core.events import BackendCompleted, CancelRequested, QuantumCompleted
+from vig_core.quantum import is_worth_splitting
 from vig_core.scheduler import Scheduler
 from vig_core.units import ms
 from virtual_server import arrive, model, system
@@ -155,3 +156,22 @@ def test_the_overhead_counts_the_first_reading_once():
     whole_ns = ms(6 + 10 * 2 + 48 * 4)
     assert cost.overhead_permille(10, 48, 24, is_new=True) == ms(6) * 1000 // whole_ns
     assert cost.overhead_permille(10, 48, 24) == ms(6) * 1000 // (whole_ns - ms(20))
+
+
+def test_what_a_first_quantum_reads_counts_when_its_overhead_is_judged():
+    job = Job(prompt_tokens=10, bound=48)
+    cost = cooperative(base=6, token=4, new_prompt_per_token_ns=ms(2), max_overhead_permille=28)
+    assert is_worth_splitting(job, cost, 24), '6 ms of 218'
+    job.is_new = False
+    assert not is_worth_splitting(job, cost, 24), '6 ms of 198'
+
+
+def test_first_quanta_that_overran_their_plans_widen_the_margin():
+    cost = cooperative(base=10, token=2, most=20, new_prompt_per_token_ns=ms(5))
+    scheduler, now, plans = Scheduler(system(writer(cost=cost))), 0, []
+    for number in range(33):
+        first, = scheduler.handle(arrive(number, 'llm', now, prompt_tokens=30)[1], now_ns=ms(now))
+        plans.append(first.planned_ns)
+        now += 200 if number < 30 else 210
+        scheduler.handle(QuantumCompleted(number, 20, False), now_ns=ms(now))
+    assert set(plans[:31]) == {ms(200)} and plans[32] > ms(210), 'more than was observed'

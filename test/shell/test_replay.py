@@ -14,7 +14,7 @@ from vig_core.model import Model, RuntimeProfile, System, Variant
 from vig_core.scheduler import Scheduler
 from vig_core.sim.engine import SimStream, simulate
 from vig_core.sim.workload import Continuous, Periodic
-from vig_core.units import ms
+from vig_core.units import ms, us
 from vig_governor.cli import main
 from vig_governor.config import load_config
 from vig_governor.doctor.file_checks import BYTES_PER_FRAME
@@ -144,7 +144,7 @@ def test_a_run_with_generative_jobs_replays_and_what_if_writes_the_same_texts(tm
     config = load_config(contract)
     llm = Model('llm', Criticality.BEST_EFFORT, Contract(deadline_ns=ms(30_000)),
                 (Variant('main', 'llm_net', RuntimeProfile(100, 105)),), QueuePolicy.FIFO,
-                cooperative=Cooperative(ms(2), ms(4), 48))
+                cooperative=Cooperative(ms(2), ms(4), 48, new_prompt_per_token_ns=us(300)))
     cam = Model('cam', Criticality.PROTECTED, Contract(
         deadline_ns=ms(33), max_age_ns=ms(66), period_ns=ms(33)),
         (Variant('main', 'cam_net', RuntimeProfile(ms(14), ms(16))),))
@@ -161,10 +161,13 @@ def test_a_run_with_generative_jobs_replays_and_what_if_writes_the_same_texts(tm
     recorded = read_trace(str(tmp_path / 'text.mcap'))
     outcome, differences = replay(recorded)
     assert not differences
-    texts, again = ([(end.request_id, end.tokens) for end in ends if end.stream == 'text'
+    texts, again = ([end for end in ends if end.stream == 'text'
                      and end.reason.value == 'completed']
                     for ends in (outcome.ends, what_if(recorded, system, outcome).ends))
-    assert texts and texts == again
+    assert texts and [(end.request_id, end.tokens) for end in texts] == [
+        (end.request_id, end.tokens) for end in again]
+    for end in again:
+        assert end.backend_ns == end.quanta * ms(2) + end.tokens * ms(4) + 9 * us(300)
 
 
 def test_what_if_without_a_model_of_the_trace_is_refused(trace, contract, capsys):

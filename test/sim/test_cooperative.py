@@ -65,3 +65,22 @@ def test_on_two_slots_the_rest_is_written_in_one_piece():
 
 def test_the_same_seed_gives_the_same_texts():
     assert play(writer())[2].digest == play(writer())[2].digest
+
+
+def test_a_new_prompt_costs_the_first_quantum_alone_and_the_camera_nothing():
+    """Read once a prompt of 32 takes 3.2 ms; each quantum that reads all is soon too long."""
+    once, texts, _ = play(writer(prefill_per_token_ns=0, new_prompt_per_token_ns=us(100)))
+    each, none, _ = play(writer(prefill_per_token_ns=us(100)))
+    assert once == each == play(writer(is_split=False))[0]
+    assert len(texts) >= 4 and not none
+
+
+def test_a_text_in_one_piece_takes_its_prompt_and_its_tokens():
+    _, texts, _ = play(writer(prefill_per_token_ns=0, new_prompt_per_token_ns=ms(1)), slots=2)
+    took_ms = sorted(end.backend_ns / 1e6 for end in texts)
+    assert 215 < took_ms[len(took_ms) // 2] < 235, '6.2 + 32 + 48 / 257 s'
+
+
+def test_a_prompt_longer_than_any_gap_gives_no_text_and_harms_nobody():
+    covered, texts, run = play(writer(new_prompt_per_token_ns=us(600)))
+    assert not texts and covered == play(writer(is_split=False))[0]
