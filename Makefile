@@ -26,7 +26,7 @@ server-environment:
 	$(IN_ENVIRONMENT)
 	python -m vig_governor.demo.assets prepare
 
-demo: server-environment  ## real cameras' frames, real models, one slot; DEMO_SECONDS=20 for each run
+demo: server-environment  ## cameras, then a language model beside one, on one slot; DEMO_SECONDS=20 for each run
 	@$(IN_ENVIRONMENT)
 	python -m vig_governor.demo.assets prepare --all
 	exec vig demo --seconds $(DEMO_SECONDS)

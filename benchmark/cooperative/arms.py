@@ -27,7 +27,7 @@ from vig_core.units import NS_PER_S
 
 from vig_governor.backend.base import Answered, Outcome as Answer
 from vig_governor.backend.triton import TritonBackend
-from vig_governor.config.options import GenerativeOptions
+from vig_governor.demo.language_repository import OPTIONS
 from vig_governor.generation import Generation
 from vig_governor.node import GovernorNode
 from vig_governor.process import make_executor, spin_until
@@ -35,7 +35,6 @@ from vig_governor.process import make_executor, spin_until
 PROMPT = '{}. The robot in the kitchen'
 """Numbered, because a prompt that was just read would cost nothing; the same in every arm."""
 
-OPTIONS = GenerativeOptions('PROMPT', 'MAX_TOKENS', 'TEXT', 'TOKENS', 'END')
 REASONS = {getattr(RequestStatus, name): name.lower() for name in (
     'COMPLETED', 'OBSOLETE', 'SUPERSEDED', 'STALE', 'INFEASIBLE', 'CAPACITY', 'CANCELLED',
     'BACKEND_TIMEOUT', 'BACKEND_FAILED')}

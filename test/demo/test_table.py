@@ -22,9 +22,10 @@ def stream(name, criticality, model, **changes):
 def report(name, criticality, covered, **changes):
     return StreamReport(**{
         'stream': name, 'criticality': criticality, 'frames': 100, 'results': covered,
-        'covered': covered, 'cycles': 100, 'age_p50_ms': 20.0, 'age_p95_ms': 40.0,
-        'unusable_percent': 0.0, 'reasons': {'completed': covered, 'superseded': 3},
-        'variants': {'only': covered}, **changes})
+        'covered': covered, 'cycles': 100, 'longest_gap_ms': 0.0, 'age_p50_ms': 20.0,
+        'age_p95_ms': 40.0, 'unusable_percent': 0.0,
+        'reasons': {'completed': covered, 'superseded': 3}, 'variants': {'only': covered},
+        **changes})
 
 
 PLAN = DemoPlan((stream('face', 'protected', 'small'), stream('archive', 'best_effort', 'big')),

@@ -2,7 +2,7 @@
 
 from vig_core.units import NS_PER_MS
 
-from vig_governor.demo.timeline import idle_spans, Life, lives
+from vig_governor.demo.timeline import gaps, idle_spans, Life, lives
 
 
 def life(arrived, began, ended, reason='completed'):
@@ -44,3 +44,11 @@ def test_a_request_that_ends_stale_while_the_slot_is_idle_was_held_back():
 
 def test_the_hand_over_between_two_executions_is_not_a_decision():
     assert idle([life(0, 0, 10), life(5, 12, 20)], end=20) == []
+
+
+def test_a_stream_has_a_gap_from_when_its_newest_result_is_too_old_until_the_next_one():
+    requests = [life(0, 5, 10), life(20, 25, 60), life(40, 41, 50), life(90, None, 95, 'stale')]
+    found = gaps(requests, 's', 30 * NS_PER_MS)
+    # 0 + 30 until 50; the older capture that comes at 60 makes nothing better; nothing came later.
+    assert found == [(30 * NS_PER_MS, 50 * NS_PER_MS)]
+    assert gaps(requests, 'another', 30 * NS_PER_MS) == []

@@ -70,18 +70,29 @@ class ArmRunner:
                 '--model', stream.direct_model, '--endpoint', endpoint,
                 '--depth', str(self._direct_depth),
                 *(['--keep-newest'] if keeps_newest else [])]) for stream in self._plan.streams]
+            writer = self._plan.writer
+            if writer is not None:
+                nodes.append(processes.start(f'direct_{writer.name}', [
+                    *_module('direct_writer'), '--name', writer.name, '--topic', writer.topic,
+                    '--model', writer.backend_model, '--endpoint', endpoint,
+                    '--max-tokens', str(writer.max_tokens), '--template', writer.template]))
             for node in nodes:
                 processes.wait_for_line(node, 'ready', timeout_s=READY_TIMEOUT_S)
 
         return self._run('direct', start, show, is_governed=False)
 
-    def run_governed(self, config: Path, show: Show) -> Arm:
-        """Send every frame through the governor."""
+    def run_governed(self, config: Path, show: Show, *, record: Path | None = None) -> Arm:
+        """
+        Send every frame through the governor.
+
+        :param record: where it writes its trace, if it shall.
+        """
         def start(processes: Processes) -> None:
             processes.start('governor', [
                 sys.executable, '-m', 'vig_governor.node', '--ros-args',
                 '-r', '__node:=governor', '-p', f'config:={config.resolve()}',
-                '-p', 'autostart:=true'])
+                '-p', 'autostart:=true',
+                *([] if record is None else ['-p', f'record:={record.resolve()}'])])
 
         return self._run('governed', start, show, is_governed=True)
 
@@ -101,7 +112,11 @@ class ArmRunner:
             for child in (consumer, *cameras):
                 processes.wait_for_line(child, 'ready', timeout_s=READY_TIMEOUT_S)
             if is_governed:
-                _wait_until_active(processes, consumer)
+                _wait_until(processes, consumer, lambda seen: seen['state'] == 'active',
+                            'the governor was not active')
+            else:
+                _wait_until(processes, consumer, lambda seen: not seen['unconnected'],
+                            'not every node had found its topics')
             start_at_ns = time.monotonic_ns() + 300 * NS_PER_MS
             start_ros_ns = start_at_ns - time.monotonic_ns() + time.time_ns()
             for camera in cameras:
@@ -136,6 +151,11 @@ class ArmRunner:
         for stream in self._plan.streams:
             command += ['--stream', stream.name, stream.topic, str(stream.period_ms),
                         str(stream.max_age_ms)]
+        writer = self._plan.writer
+        if writer is not None:
+            command += ['--ask', writer.name, writer.topic]
+            for question in writer.questions:
+                command += ['--question', question]
         return command
 
     def _camera_command(self, stream: DemoStream, folder: Path, *,
@@ -173,15 +193,16 @@ def _newest_snapshot(consumer: Child) -> dict[str, Any] | None:
     return json.loads(lines[-1]) if lines else None
 
 
-def _wait_until_active(processes: Processes, consumer: Child) -> None:
-    """Wait until the governor says in its own status that it is active."""
+def _wait_until(processes: Processes, consumer: Child,
+                holds: Callable[[Mapping[str, Any]], bool], problem: str) -> None:
+    """Wait until the consumer's snapshot shows that all is ready for the first frame."""
     end = time.monotonic() + READY_TIMEOUT_S
     while True:
         processes.check()
         snapshot = _newest_snapshot(consumer)
-        if snapshot is not None and snapshot['state'] == 'active':
+        if snapshot is not None and holds(snapshot):
             return
         if time.monotonic() > end:
-            raise ChildDied(f'the governor was not active within {READY_TIMEOUT_S:.0f} s; '
-                            'see log/governed/governor.log')
+            raise ChildDied(f'{problem} within {READY_TIMEOUT_S:.0f} s; see the logs in '
+                            f'{processes.log_folder}')
         time.sleep(0.05)

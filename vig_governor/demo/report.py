@@ -14,7 +14,7 @@ from vig_core.units import NS_PER_MS
 
 from vig_governor.demo.plan import DemoStream
 from vig_governor.measure.runtime import quantile
-from vig_governor.measure.supply import covered_cycles
+from vig_governor.measure.supply import supply
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class StreamReport:
     One stream in one arm.
 
     :ivar frames: captures in the span, from the camera's own log.
+    :ivar longest_gap_ms: longest time without a usable result at hand.
     :ivar unusable: share of the frames' results that were older than ``max_age`` on reception.
     :ivar reasons: how requests ended, by reason.
     :ivar variants: executions by variant.
@@ -34,6 +35,7 @@ class StreamReport:
     results: int
     covered: int
     cycles: int
+    longest_gap_ms: float
     age_p50_ms: float | None
     age_p95_ms: float | None
     unusable_percent: float
@@ -50,6 +52,7 @@ class StreamReport:
         return {'class': self.criticality, 'frames': self.frames, 'results': self.results,
                 'coverage_percent': round(self.coverage_percent, 2),
                 'uncovered_cycles': self.cycles - self.covered, 'cycles': self.cycles,
+                'longest_gap_ms': self.longest_gap_ms,
                 'age_p50_ms': self.age_p50_ms, 'age_p95_ms': self.age_p95_ms,
                 'results_older_than_max_age_percent': round(self.unusable_percent, 2),
                 'ends': self.reasons, 'variants': self.variants}
@@ -67,14 +70,15 @@ def judge(stream: DemoStream, notes: dict[str, Any], captures: Sequence[Sequence
     ages = [received - captured for captured, received in results
             if start_ns <= captured < end_ns]
     statuses = [status for status in notes['statuses'] if start_ns <= status[0] < end_ns]
-    covered, cycles = covered_cycles(
+    given = supply(
         results, start_ns=start_ns, end_ns=end_ns, period_ns=stream.period_ms * NS_PER_MS,
         max_age_ns=stream.max_age_ms * NS_PER_MS)
     too_old = sum(age > stream.max_age_ms * NS_PER_MS for age in ages)
     return StreamReport(
         stream.name, stream.criticality,
         frames=sum(start_ns <= capture[0] < end_ns for capture in captures),
-        results=len(ages), covered=covered, cycles=cycles,
+        results=len(ages), covered=given.covered, cycles=given.cycles,
+        longest_gap_ms=_ms(given.longest_gap_ns),
         age_p50_ms=_ms(quantile(ages, 50)) if ages else None,
         age_p95_ms=_ms(quantile(ages, 95)) if ages else None,
         unusable_percent=100 * too_old / len(ages) if ages else 0.0,

@@ -50,8 +50,8 @@ class LiveView:
             self._console.print(self._line(snapshot, elapsed_s), highlight=False)
 
     def _line(self, snapshot: Mapping[str, Any], elapsed_s: float) -> str:
-        parts = [f'{stream.name} {_percent(figures["coverage"])} covered,'
-                 f' age p95 {_ms(figures["age_p95_ms"])}'
+        parts = [f'{stream.name} {in_percent(figures["coverage"])} covered,'
+                 f' age p95 {in_ms(figures["age_p95_ms"])}'
                  for stream in self._plan.streams
                  for figures in (snapshot['streams'][stream.name],)]
         return f'[{elapsed_s:4.0f} s] ' + '; '.join(parts)
@@ -72,9 +72,9 @@ class LiveView:
             figures = snapshot['streams'][stream.name]
             table.add_row(
                 stream.name, stream.criticality, f'{figures["rate_in_hz"]:.0f}',
-                str(figures['results']), _coloured(figures['coverage']),
-                _ms(figures['age_p50_ms']), _ms(figures['age_p95_ms']),
-                _drops(figures['reasons']), figures['variant'])
+                str(figures['results']), coloured(figures['coverage']),
+                in_ms(figures['age_p50_ms']), in_ms(figures['age_p95_ms']),
+                drops(figures['reasons']), figures['variant'])
         return table
 
 
@@ -93,9 +93,9 @@ def comparison(plan: DemoPlan, arms: Mapping[str, Sequence[StreamReport]],
                  f'≤ {stream.max_age_ms} ms, each {stream.period_ms} ms')
         for name, reports in arms.items():
             report = reports[number]
-            table.add_row(*named, name, _coloured(report.coverage_percent / 100),
-                          _ms(report.age_p50_ms), _ms(report.age_p95_ms),
-                          f'{report.results} of {report.frames}', _drops(report.reasons))
+            table.add_row(*named, name, coloured(report.coverage_percent / 100),
+                          in_ms(report.age_p50_ms), in_ms(report.age_p95_ms),
+                          f'{report.results} of {report.frames}', drops(report.reasons))
             named = ('', '', '')
         table.add_section()
     return table
@@ -114,8 +114,8 @@ def markdown(plan: DemoPlan, direct: Sequence[StreamReport],
             f'| {before.coverage_percent:.0f} % '
             f'| {f"**{gained}**" if stream.criticality in _GUARDED else gained} |')
     ages = '; '.join(
-        f'{before.stream} {_ms(before.age_p50_ms)} / {_ms(before.age_p95_ms)} against '
-        f'{_ms(after.age_p50_ms)} / {_ms(after.age_p95_ms)}'
+        f'{before.stream} {in_ms(before.age_p50_ms)} / {in_ms(before.age_p95_ms)} against '
+        f'{in_ms(after.age_p50_ms)} / {in_ms(after.age_p95_ms)}'
         for before, after in zip(direct, governed) if after.criticality in _GUARDED)
     return '\n'.join([*lines, '', f'Age of the results, p50 / p95: {ages}.'])
 
@@ -130,7 +130,7 @@ def verdict(direct: Sequence[StreamReport], governed: Sequence[StreamReport]) ->
         f'{after.stream} ({after.criticality}): without a usable result for '
         f'{before.cycles - before.covered} of {before.cycles} cycles when every frame goes '
         f'straight to the server, {after.cycles - after.covered} of {after.cycles} with the '
-        f'governor; age p95 {_ms(before.age_p95_ms)} against {_ms(after.age_p95_ms)}'
+        f'governor; age p95 {in_ms(before.age_p95_ms)} against {in_ms(after.age_p95_ms)}'
         for before, after in zip(direct, governed) if after.criticality in _GUARDED)
 
 
@@ -169,24 +169,27 @@ def _planned_ms(samples: RuntimeSamples) -> float:
     return samples.quantile_ns(99) / NS_PER_MS * PLANNED_PERCENT / 100
 
 
-def _ms(value: float | None) -> str:
+def in_ms(value: float | None) -> str:
+    """Write a time in whole milliseconds."""
     return '-' if value is None else f'{value:.0f} ms'
 
 
-def _percent(share: float | None) -> str:
+def in_percent(share: float | None) -> str:
+    """Write a share in percent."""
     return '-' if share is None else f'{100 * share:.1f} %'
 
 
-def _coloured(share: float | None) -> str:
+def coloured(share: float | None) -> str:
+    """Write a coverage in the colour of how good it is."""
     if share is None:
         return '-'
     colour = 'green' if share >= 0.99 else 'yellow' if share >= 0.9 else 'red'
-    return f'[{colour}]{_percent(share)}[/{colour}]'
+    return f'[{colour}]{in_percent(share)}[/{colour}]'
 
 
-def _drops(reasons: Mapping[str, int]) -> str:
-    return _counts({reason: reasons[reason] for reason in _DROPS if reasons.get(reason)})
+def drops(reasons: Mapping[str, int]) -> str:
+    return counted({reason: reasons[reason] for reason in _DROPS if reasons.get(reason)})
 
 
-def _counts(counts: Mapping[str, int]) -> str:
+def counted(counts: Mapping[str, int]) -> str:
     return ', '.join(f'{name} {count}' for name, count in counts.items()) or '-'

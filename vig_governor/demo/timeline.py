@@ -8,8 +8,9 @@ before that.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Protocol
 
 import matplotlib
@@ -26,9 +27,12 @@ from vig_governor.demo.plan import DemoPlan
 SPAN_NS = 500 * NS_PER_MS
 # Shorter pauses are the hand-over from one execution to the next, not a decision.
 MIN_IDLE_NS = 3 * NS_PER_MS
+# Characters of the words' font over the whole width of a picture, and lines in their lane.
+_COLUMNS, _MOST_ROWS = 165, 5
 
 COLOURS = {'protected': '#d94f3a', 'high': '#f0a020', 'normal': '#3c8fd9',
            'best_effort': '#8c8c8c'}
+_GAP = '#7a0c0c'
 _MARKS = {'completed': 'o', 'superseded': 'x', 'stale': 'v', 'obsolete': 's'}
 _RAN = ('completed', 'obsolete', 'backend_failed')
 
@@ -81,6 +85,19 @@ def idle_spans(requests: Sequence[Life], *, start_ns: int, end_ns: int) -> list[
     return [(first, last) for first, last in held if last - first >= MIN_IDLE_NS]
 
 
+def gaps(requests: Sequence[Life], stream: str, max_age_ns: int) -> list[tuple[int, int]]:
+    """Find the spans in which a stream's newest result was too old, from its first one on."""
+    found: list[tuple[int, int]] = []
+    fresh_until_ns = None
+    for life in sorted(requests, key=lambda each: each.ended_ns):
+        if life.stream != stream or life.reason != 'completed':
+            continue
+        if fresh_until_ns is not None and fresh_until_ns < life.ended_ns:
+            found.append((fresh_until_ns, life.ended_ns))
+        fresh_until_ns = max(fresh_until_ns or 0, life.captured_ns + max_age_ns)
+    return found
+
+
 def _union(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Join spans that touch; give the joined ones in order."""
     joined: list[tuple[int, int]] = []
@@ -108,6 +125,9 @@ class Panel:
     :ivar executions: ``(begin, end, stream)`` of what really ran, where something else than the
         statuses tells; then the top lane shows these.
     :ivar has_slot: whether requests run one at a time and an idle slot is a decision.
+    :ivar idle: ``(begin, end)`` of that, where it is known; else it is worked out.
+    :ivar words: ``(begin, end, text)`` of what was written, for a lane at the bottom.
+    :ivar gaps: of each stream, when no result young enough was at hand.
     """
 
     title: str
@@ -117,6 +137,9 @@ class Panel:
     span_ns: int
     has_slot: bool
     executions: Sequence[tuple[int, int, str]] | None = None
+    idle: Sequence[tuple[int, int]] | None = None
+    words: Sequence[tuple[int, int, str]] = ()
+    gaps: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
 
 def draw_timeline(path: Path, plan: DemoPlan, direct: Arm | None,
@@ -140,7 +163,10 @@ def draw_panels(path: Path, panels: Sequence[Panel], *, panel_height: float = 4.
         _draw_panel(axes[number], panel)
         axes[number].set_title(panel.title, loc='left', fontweight='bold', fontsize=11)
     axes[-1].set_xlabel('milliseconds')
-    figure.legend(handles=_legend(), loc='outside lower center', ncols=4, frameon=False)
+    handles = _legend()
+    if any(panel.gaps for panel in panels):
+        handles.append(Patch(facecolor=_GAP, label='no result young enough'))
+    figure.legend(handles=handles, loc='outside lower center', ncols=4, frameon=False)
     figure.savefig(path, dpi=110)
 
 
@@ -154,7 +180,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         return (instant_ns - start_ns) / NS_PER_MS
 
     if panel.has_slot:
-        for first, last in idle_spans(seen, start_ns=start_ns, end_ns=end_ns):
+        for first, last in (idle_spans(seen, start_ns=start_ns, end_ns=end_ns)
+                            if panel.idle is None else panel.idle):
             axes.barh(top + 0.5, at(last) - at(first), left=at(first), height=0.8,
                       color='#efefef', hatch='////', edgecolor='#9a9a9a', linewidth=0)
     for number, lane in enumerate(panel.lanes):
@@ -166,24 +193,39 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         for began, ended in _executions(panel, lane.name, of_stream):
             axes.barh(base + height / 2, at(ended) - at(began), left=at(began), height=height,
                       color=colour, edgecolor='white', linewidth=0.8)
+        for began, ended in panel.gaps.get(lane.name, ()):
+            axes.barh(top - number - 0.94, at(ended) - at(began), left=at(began), height=0.1,
+                      color=_GAP)
         rows = _rows(of_stream)
         count = max(rows, default=0) + 1
         for life, row in zip(of_stream, rows):
             height = top - number - 0.5 if count == 1 else top - number - 0.2 - 0.6 * row / (
                 count - 1)
             _draw_life(axes, life, height, at, colour, round(lane.max_age_ms * NS_PER_MS))
-    for line in range(top + 1):
+    for began, ended, text in panel.words:
+        _draw_words(axes, at(began), at(ended), at(end_ns), text)
+    bottom = -1 if panel.words else 0
+    for line in range(bottom + 1, top + 1):
         axes.axhline(line, color='#dddddd', linewidth=0.8, zorder=0)
     named = ('the accelerator' if panel.executions is not None else
              'the slot' if panel.has_slot else 'in flight\non the server')
-    axes.set_yticks([top - number - 0.5 for number in range(top)] + [top + 0.5],
-                    [f'{lane.name}\n{lane.criticality}, ≤ {lane.max_age_ms:.0f} ms'
-                     for lane in panel.lanes] + [named])
+    rows_named = [*(f'{lane.name}\n{lane.criticality}, ≤ {lane.max_age_ms:.0f} ms'
+                    for lane in panel.lanes), 'what was\nwritten']
+    axes.set_yticks([top + 0.5, *(top - number - 0.5 for number in range(top - bottom))],
+                    [named, *rows_named[:top - bottom]])
     axes.set_xlim(0, at(end_ns))
-    axes.set_ylim(0, top + 1.1)
+    axes.set_ylim(bottom, top + 1.1)
     for side in ('top', 'right', 'left'):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis='y', length=0)
+
+
+def _draw_words(axes: Axes, began: float, ended: float, width: float, text: str) -> None:
+    """Write what came at ``ended`` into the time in which it was written."""
+    if began < width and ended > 0:
+        columns = max(5, round(_COLUMNS * (ended - began) / width))
+        axes.text(began, -0.08, '\n'.join(wrap(' '.join(text.split()), columns)[:_MOST_ROWS]),
+                  fontsize=7, va='top', family='monospace', clip_on=True)
 
 
 def _executions(panel: Panel, stream: str, lived: Sequence[Life]) -> list[tuple[int, int]]:

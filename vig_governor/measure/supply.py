@@ -8,7 +8,7 @@ nanoseconds of one clock.
 from collections.abc import Callable, Sequence
 
 from vig_core.contract import Contract
-from vig_core.coverage import supply_of
+from vig_core.coverage import Supply, supply_of
 
 
 def covered_cycles(results: Sequence[Sequence[int]], *, start_ns: int, end_ns: int,
@@ -24,11 +24,18 @@ def covered_cycles(results: Sequence[Sequence[int]], *, start_ns: int, end_ns: i
     :param counts: tells of a cycle's instant whether it is judged at all.
     :returns: covered cycles, all cycles that count.
     """
-    supply = supply_of(
+    given = supply(results, start_ns=start_ns, end_ns=end_ns, period_ns=period_ns,
+                   max_age_ns=max_age_ns, counts=counts)
+    return given.covered, given.cycles
+
+
+def supply(results: Sequence[Sequence[int]], *, start_ns: int, end_ns: int, period_ns: int,
+           max_age_ns: int, counts: Callable[[int], bool] | None = None) -> Supply:
+    """Judge the same, with the longest time without a usable result; see ``covered_cycles``."""
+    return supply_of(
         Contract(deadline_ns=max_age_ns, max_age_ns=max_age_ns, period_ns=period_ns),
         ((received_ns, captured_ns) for captured_ns, received_ns in results),
         origin_ns=start_ns - period_ns, until_ns=end_ns, counts=counts)
-    return supply.covered, supply.cycles
 
 
 def fresh_ns(results: Sequence[Sequence[int]], *, start_ns: int, end_ns: int,

@@ -1,0 +1,174 @@
+"""What a person watches of the language model: the growing text, and what both runs brought."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from vig_governor.demo.contract import PLANNED_PERCENT
+from vig_governor.demo.plan import DemoPlan
+from vig_governor.demo.report import StreamReport
+from vig_governor.demo.table import coloured, counted, in_ms, in_percent
+from vig_governor.demo.text_report import TextReport
+from vig_governor.demo.writer_costs import WriterCosts
+
+PLAIN_PERIOD_S = 1.0
+WIDEST = 80
+
+
+class TextView:
+    """Shows snapshots: a text that grows on a terminal, a line each second elsewhere."""
+
+    def __init__(self, console: Console, plan: DemoPlan, title: str) -> None:
+        self._console = console
+        self._camera = plan.streams[0]
+        self._title = title
+        self._live: Live | None = None
+        self._shown_at_s = 0.0
+        self._ended = 0
+
+    def __enter__(self) -> 'TextView':
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+        else:
+            self._console.print(self._title)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> None:
+        """Show a consumer's snapshot."""
+        if self._live is not None:
+            self._live.update(self._growing(snapshot, elapsed_s, seconds), refresh=True)
+        elif elapsed_s - self._shown_at_s >= PLAIN_PERIOD_S:
+            self._shown_at_s = elapsed_s
+            self._console.print(self._line(snapshot, elapsed_s), markup=False, no_wrap=True,
+                                overflow='crop')
+
+    def _line(self, snapshot: Mapping[str, Any], elapsed_s: float) -> str:
+        """Show how fresh the camera is, and as much of the text's end as there is room for."""
+        text = snapshot['text']
+        begin = (f'[{elapsed_s:4.1f} s] {self._camera.name} at most {self._age(snapshot):>7} old, '
+                 f'{text["answers"]:2} answers: ')
+        room = min(self._console.width, WIDEST) - len(begin)
+        newest = text['shown'][-1] if text['shown'] else None
+        said = '' if newest is None else (
+            ' '.join(newest['text'].split()) or f'({newest["question"]})')
+        return begin + (said if len(said) <= room else '…' + said[-room + 1:])
+
+    def _age(self, snapshot: Mapping[str, Any]) -> str:
+        return in_ms(snapshot['streams'][self._camera.name]['stalest_ms'])
+
+    def _growing(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> Group:
+        figures, text = snapshot['streams'][self._camera.name], snapshot['text']
+        stalest_ms = figures['stalest_ms']
+        is_stale = stalest_ms is None or stalest_ms > self._camera.max_age_ms
+        camera = Text.assemble(
+            (f'{self._camera.name}, {self._camera.rate_hz:g} Hz, {self._camera.criticality}: ',
+             'bold'), 'results at most ',
+            (f'{self._age(snapshot):>7} old', 'red' if is_stale else 'green'),
+            f', {in_percent(figures["coverage"])} covered')
+        written = Text(f'{text["answers"]} answers with {text["tokens"]} tokens')
+        if text['refused']:
+            written.append(f'; no answer: {counted(text["refused"])}', 'yellow')
+        rows: list[Text] = []
+        for exchange in text['shown']:
+            rows.append(Text(f'? {exchange["question"]}', 'bold'))
+            said = Text(f'  {" ".join(exchange["text"].split())}')
+            if exchange['reason'] == 'completed':
+                said.append(f'  ({exchange["tokens"]} tokens, '
+                            f'{_requests(exchange["requests"])})', 'dim')
+            elif exchange['reason']:
+                said.append(f'  (no answer: {exchange["reason"]})', 'yellow')
+            else:
+                said.append('▌', 'cyan')
+            rows.append(said)
+        if text['refusal']:
+            rows.append(Text(f'last refusal: {text["refusal"]}', 'yellow'))
+        return Group(Text(self._title, 'italic'), Text(), camera, written, Text(), *rows, Text(),
+                     Text(f'{elapsed_s:.0f} of {seconds:.0f} s', 'dim'))
+
+
+def comparison(plan: DemoPlan, cameras: Mapping[str, StreamReport],
+               texts: Mapping[str, TextReport], caption: str) -> Table:
+    """Put the arms above each other; arms go by their names. Fits 80 columns."""
+    camera = plan.streams[0]
+    table = Table(title=f'{camera.name} at {camera.rate_hz:g} Hz, results of at most '
+                        f'{camera.max_age_ms} ms, and a language model', caption=caption)
+    table.add_column('run', no_wrap=True)
+    for name in ('covered', 'longest gap', 'age p95', 'answers', 'tokens', 'per answer',
+                 'no answer'):
+        table.add_column(name, justify='right')
+    for name, report in cameras.items():
+        text = texts[name]
+        table.add_row(
+            name, coloured(report.coverage_percent / 100), in_ms(report.longest_gap_ms),
+            in_ms(report.age_p95_ms), str(text.answers), str(text.tokens), in_ms(text.answer_ms),
+            str(sum(text.refused.values())))
+    return table
+
+
+def refusals(name: str, record: Mapping[str, Any]) -> list[str]:
+    """
+    Say why questions of a run got no answer, with what the last one was told.
+
+    :param record: as the consumer wrote it.
+    """
+    refused = [each for each in record['exchanges'] if each['reason'] not in ('', 'completed')]
+    if not refused:
+        return []
+    reasons = counted(Counter(each['reason'] for each in refused))
+    return [f'{name}, without an answer: {reasons}. The last one: {refused[-1]["detail"]}']
+
+
+def verdict(cameras: Mapping[str, StreamReport],
+            texts: Mapping[str, TextReport]) -> str:
+    """Say what the camera had in both runs, and the writer."""
+    before, after = cameras['direct'], cameras['governed']
+    return (f'{before.stream} ({before.criticality}): without a usable result for '
+            f'{before.cycles - before.covered} of {before.cycles} cycles when both go straight to '
+            f'the server, {after.cycles - after.covered} of {after.cycles} with the governor. '
+            f'The language model: {texts["direct"].answers} answers against '
+            f'{texts["governed"].answers}, these in {_requests(texts["governed"].requests)}.')
+
+
+def samples(record: Mapping[str, Any], count: int) -> list[str]:
+    """
+    Give the first answers of a run, to be read.
+
+    :param record: as the consumer wrote it.
+    """
+    answers = [each for each in record['exchanges'] if each['reason'] == 'completed'][:count]
+    return [f'"{each["question"]}" '
+            f'{" ".join("".join(part[1] for part in each["parts"]).split())} '
+            f'({_requests(each["parts"][-1][3])})' for each in answers]
+
+
+def room(plan: DemoPlan, frame_ms: float, costs: WriterCosts) -> str:
+    """
+    Say how much text fits between two frames, with the figures.
+
+    :param frame_ms: what a run of the camera's model is planned with.
+    """
+    camera, writer = plan.streams[0], plan.writer
+    assert writer is not None
+    free_ms = camera.period_ms - frame_ms
+    spread = PLANNED_PERCENT / 100 * costs.quantum_p99_us / costs.quantum_p50_us
+    tokens = 0
+    while tokens < writer.max_tokens and spread * costs.piece_ms(tokens + 1) <= free_ms:
+        tokens += 1
+    fits = (f'about {tokens} tokens' if tokens else
+            f'not even one token ({spread * costs.piece_ms(1):.0f} ms)')
+    return (f'Between two frames of {camera.name} {free_ms:.0f} ms are free, as it is planned: '
+            f'{fits} in one piece, and up to {writer.max_tokens} make an answer.')
+
+
+def _requests(count: int) -> str:
+    return f'{count} request{"" if count == 1 else "s"}'
