@@ -20,6 +20,7 @@ from vig_governor.config.options import GenerativeOptions
 from vig_governor.encoders import make_encoder
 from vig_governor.encoders.base import EncodeError, Encoder
 from vig_governor.encoders.reference import REFERENCE_TYPE
+from vig_governor.prompt_room import room_text
 
 CONFIGURE_TIMEOUT_S = 4.0
 """Lifecycle managers give a transition five seconds."""
@@ -83,6 +84,9 @@ def assemble(config: Config, backend: Backend) -> Assembly:
     for name, options in config.generative.items():
         for variant in system.models[name].runnable_variants:
             _check_generative(name, options, signatures[variant.backend_model])
+        waits = room_text(config, system.models[name], system.models.values())
+        if waits:
+            notices.append(f'models.{name}.cooperative: {waits}')
     encoders = {binding.name: _encoder(binding, system.models[binding.model], signatures)
                 for binding in config.streams if not binding.is_generative}
     for binding in (*config.streams, *config.job_streams):

@@ -240,3 +240,23 @@ def test_a_run_with_quanta_replays_to_the_identical_decisions(stage, tmp_path):
     assert differences == [] and recorded.digest is not None
     assert [end.reason.value for end in outcome.ends] == ['completed'] * 2
     assert [end.tokens for end in outcome.ends] == [5, 9]
+
+
+def test_a_prompt_longer_than_any_gap_is_told_at_the_start_and_in_its_end(stage):
+    slow = writer_text(max_age_ms=1_500, more='      new_prompt_per_token_us: 20000\n')
+    talk = Talk(stage, guarded(100), slow, streams=stream_text('front', '/cam', 'detector'))
+    stage.activate()
+    notice, = [one for one in stage.node.governed.assembly.notices if 'no gap' in one]
+    assert notice.startswith('models.writer.cooperative: no gap before a frame of detector')
+    assert 'a prompt of more than 2 tokens (about 8 bytes) waits' in notice
+    camera = stage.camera()
+    frames = Reader(stage.client, RequestStatus, '/cam/vig/status')
+    feed(camera, frames, 3)
+    job = talk.ask(f'count to 3{"!" * 80}:').request_id
+    end = time.monotonic() + 10
+    while not talk.ends.messages and time.monotonic() < end:
+        feed(camera, frames)
+    status, texts = talk.outcome(job)
+    assert status.reason == RequestStatus.STALE and not texts
+    assert 'tokens to read and 2 tokens to write, needs' in status.detail
+    assert 'no gap before a frame of front is longer than' in status.detail

@@ -8,9 +8,13 @@ from vig_core.units import text_ms
 
 from vig_governor.doctor.context import Context
 from vig_governor.doctor.finding import Finding, ok, warn
+from vig_governor.prompt_room import room_text
 
 PROMPT = 32
 """Tokens of the prompt that figures are told for."""
+
+REMEDY = ('shorter prompts, a smaller model, another slot, or a longer period of the guarded '
+          'stream')
 
 
 def check_quanta(context: Context) -> Iterable[Finding]:
@@ -26,8 +30,8 @@ def check_quanta(context: Context) -> Iterable[Finding]:
 
 def _judge(context: Context, model: Model, cost: Cooperative) -> Iterable[Finding]:
     about, total = f'models.{model.name}', cost.max_total_tokens
-    first_ns = cost.cost_ns(0, 1) + PROMPT * _new_prompt_ns(context, model, cost)
-    whole_ns = cost.cost_ns(PROMPT, total)
+    first_ns = cost.cost_ns(PROMPT, 1, is_new=True)
+    whole_ns = cost.cost_ns(PROMPT, total, is_new=True)
     facts = {'model': model.name, 'first_token_ns': first_ns, 'whole_ns': whole_ns,
              'between_tokens_ns': cost.per_token_ns}
     speed = (f'first token of a prompt of {PROMPT} after {text_ms(first_ns)}, then one every '
@@ -41,13 +45,11 @@ def _judge(context: Context, model: Model, cost: Cooperative) -> Iterable[Findin
     room = f'the shortest gap (before a frame of {guarded}, {text_ms(gap_ns)})'
     needed_ns = [_planned_ns(context, model, cost.cost_ns(PROMPT, count))
                  for count in range(1, total + 1)]
-    tokens = sum(one <= gap_ns for one in needed_ns)
+    tokens, least = sum(one <= gap_ns for one in needed_ns), min(cost.min_tokens, total)
     facts |= {'smallest_ns': needed_ns[0], 'gap_ns': gap_ns, 'tokens_of_a_gap': tokens}
-    least = min(cost.min_tokens, total)
     if not tokens:
         yield warn(f'{room} holds no quantum: base cost, a prompt of {PROMPT} and one token plan '
-                   f'{text_ms(needed_ns[0])}; while {guarded} runs nothing is written',
-                   'a smaller model, another slot, or a longer period of the guarded stream',
+                   f'{text_ms(needed_ns[0])}; while {guarded} runs nothing is written', REMEDY,
                    about=about, **facts)
         return
     if tokens < least:
@@ -55,7 +57,7 @@ def _judge(context: Context, model: Model, cost: Cooperative) -> Iterable[Findin
                    'runs nothing is written', f'set {about}.cooperative.min_tokens to {tokens} or '
                    'less', about=about, **facts)
         return
-    overhead = cost.overhead_permille(PROMPT, total, tokens)
+    overhead = cost.overhead_permille(PROMPT, total, tokens, is_new=True)
     facts |= {'overhead_permille': overhead}
     limit = cost.max_overhead_permille
     if limit is not None and overhead > limit:
@@ -63,13 +65,23 @@ def _judge(context: Context, model: Model, cost: Cooperative) -> Iterable[Findin
                    f'more, above max_overhead_permille {limit}: it runs whole, for '
                    f'{text_ms(whole_ns)}', 'allow more overhead, or a slower guarded stream',
                    about=about, **facts)
-    if first_ns > gap_ns:
-        yield warn(f'a new prompt of {PROMPT} takes {text_ms(first_ns)} to its first token, and '
-                   f'{room} is shorter: a frame can be late for each new prompt', 'shorter '
-                   'prompts, another slot, or a longer period of the guarded stream',
-                   about=about, **facts)
+    waits = room_text(context.config, model, filter(context.is_profiled, context.guarded))
+    begins_ns = _planned_ns(context, model, cost.cost_ns(PROMPT, least, is_new=True))
+    if begins_ns > gap_ns:
+        yield warn(f'{room} holds no first quantum of a prompt of {PROMPT}, which plans '
+                   f'{_arithmetic(cost, PROMPT, least, begins_ns)}{f"; {waits}" if waits else ""}',
+                   REMEDY, about=about, first_quantum_ns=begins_ns, **facts)
+        waits = ''
     yield ok(f'{room} holds {tokens} tokens, splitting {total} so costs {overhead} permille more; '
-             f'{speed}', about=about, **facts)
+             f'{speed}{f"; {waits}" if waits else ""}', about=about, **facts)
+
+
+def _arithmetic(cost: Cooperative, prompt: int, tokens: int, planned_ns: int) -> str:
+    """Show what a first quantum is planned with."""
+    reads, writes = (cost.reading_ns(prompt, is_new=True), tokens * cost.per_token_ns)
+    spread = planned_ns / cost.cost_ns(prompt, tokens, is_new=True)
+    return (f'{text_ms(planned_ns)}: {text_ms(cost.base_cost_ns)}, {text_ms(reads)} to read and '
+            f'{text_ms(writes)} to write, times {spread:.2f} for spread and margin')
 
 
 def _planned_ns(context: Context, model: Model, cost_ns: int) -> int:
@@ -92,11 +104,3 @@ def _idle_gap(context: Context, model: Model) -> tuple[int, str] | None:
             if guarded.criticality < model.criticality and context.is_profiled(guarded)
             and guarded.contract.period_ns is not None]
     return min(gaps, default=None)
-
-
-def _new_prompt_ns(context: Context, model: Model, cost: Cooperative) -> int:
-    """Read a token of a prompt for the first time, where a prefix cache makes that dearer."""
-    block = context.config.file.models[model.name].cooperative
-    if block is None or block.new_prompt_per_token_us is None:
-        return cost.prefill_per_token_ns
-    return round(block.new_prompt_per_token_us * 1000)

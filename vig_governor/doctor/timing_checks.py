@@ -92,7 +92,8 @@ def check_background(context: Context) -> Iterable[Finding]:
                 'never starts', 'add a slot that the device really has, cut the job into pieces '
                 '(cooperative), or raise its class', model=model.name, needed_ns=needed_ns,
                 gap_ns=gap_ns)
-    yield ok(f'{count} lower models, each fits between two guarded frames')
+    yield ok(f'{count} lower models, each fits between two guarded frames' if count else
+             'no lower model runs in one piece')
 
 
 def check_supply(context: Context) -> Iterable[Finding]:
