@@ -75,6 +75,10 @@ class Cooperative:
             return context * self.new_prompt_per_token_ns
         return context * self.prefill_per_token_ns
 
+    def reads(self, job: 'Job') -> int:
+        """Count the tokens that the next quantum of a job has to read, where that takes time."""
+        return job.context if self.reading_ns(1, is_new=job.is_new) else 0
+
     def cost_ns(self, context: int, tokens: int, *, is_new: bool = False) -> int:
         """Median cost of one quantum; see ``reading_ns`` for the context."""
         return (self.base_cost_ns + self.reading_ns(context, is_new=is_new)

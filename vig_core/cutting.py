@@ -77,8 +77,7 @@ class Cutter:
             tokens = tokens_within(job, cooperative, gap.budget_ns, plan_ns)
             if not tokens:
                 least = min(cooperative.min_tokens, rest)
-                reads = job.context if cooperative.reading_ns(1, is_new=job.is_new) else 0
-                return None, Shortage(gap, least, plan_ns(least), reads, until_ns)
+                return None, Shortage(gap, least, plan_ns(least), choice.reads, until_ns)
             choice.tokens = tokens if is_worth_splitting(job, cooperative, tokens) else rest
             choice.planned_ns = plan_ns(choice.tokens)
             stopper = look_ahead()

@@ -149,16 +149,18 @@ class Selector:
     def _choose(self, request: Request, start_ns: int, overload: OverloadState,
                 plans_ns: Sequence[int]) -> Choice:
         """Stage D; a job stays with the variant that it began with."""
-        tokens = 0 if request.job is None else request.job.remaining
         if request.variant is not None:
-            return Choice(request.variant, plans_ns[0], False, request.deadline_at_ns - start_ns,
-                          tokens)
-        choice = self._selectors[request.model.name].resolve(
-            start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
-            plans_ns=plans_ns)
-        choice.tokens = tokens
+            choice = Choice(request.variant, plans_ns[0], False,
+                            request.deadline_at_ns - start_ns)
+        else:
+            choice = self._selectors[request.model.name].resolve(
+                start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
+                plans_ns=plans_ns)
         if request.job is None:
             choice.occupancy = self._runtimes.occupancy(choice.variant)
+        elif request.model.cooperative is not None:
+            choice.tokens = request.job.remaining
+            choice.reads = request.model.cooperative.reads(request.job)
         return choice
 
     def _look_ahead(self, request: Request, choice: Choice, free_at_ns: list[int],

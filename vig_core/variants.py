@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from vig_core.actions import OverloadState
 from vig_core.estimate import Occupancy
 from vig_core.model import Model, Variant
-from vig_core.why_waiting import Chosen
+from vig_core.why_waiting import Chosen, Reading
 
 UPGRADE_DWELL_FACTOR_UNDER_PRESSURE = 2
 
@@ -31,6 +31,7 @@ class Choice:
     :ivar left_ns: from its begin to the deadline.
     :ivar better: the variants of a higher quality, and their plans.
     :ivar tokens: of a generative job: to write at most.
+    :ivar reads: of a generative job: to read before, where that takes time.
     :ivar occupancy: how long it keeps its slot from the next, where that was learned.
     """
 
@@ -42,13 +43,15 @@ class Choice:
     better: Sequence[tuple[Variant, int]] = ()
     is_overloaded: bool = False
     occupancy: Occupancy | None = None
+    reads: int = 0
 
     @property
-    def because(self) -> Chosen:
+    def because(self) -> Chosen | Reading:
         """Say why it is this one."""
-        return Chosen(self.planned_ns, self.left_ns, tuple(
+        chosen = Chosen(self.planned_ns, self.left_ns, tuple(
             (variant.variant_id, planned_ns) for variant, planned_ns in self.better),
             self.is_overloaded)
+        return Reading(chosen, self.reads) if self.reads else chosen
 
 
 class VariantSelector:

@@ -148,6 +148,18 @@ class Chosen:
 
 
 @value
+class Reading:
+    """A quantum was cut that has to read before it writes."""
+
+    why: Chosen
+    reads: int
+
+    def __str__(self) -> str:
+        """Add that to the choice."""
+        return f'{self.why}; the server has {_count(self.reads)} to read before it writes'
+
+
+@value
 class Waited:
     """
     How long a request had waited when it ended, and for what.
