@@ -20,8 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PERSPECTIVE = ROOT / 'config/vig_demo.perspective'
 LAYOUT = ROOT / 'config/vig_demo_foxglove.json'
 PANELS = {'Image', 'Plot', 'RawMessages', 'DiagnosticSummary'}
-PLUGINS = {'rqt_image_view/ImageView', 'rqt_plot/Plot', 'rqt_runtime_monitor/RuntimeMonitor',
-           'rqt_topic/TopicViewer'}
+PLUGINS = {'rqt_image_view/ImageView': 'ImageViewWidget', 'rqt_plot/Plot': 'DataPlotWidget',
+           'rqt_runtime_monitor/RuntimeMonitor': 'RuntimeMonitorWidget'}
+"""Ids under which ROS packages export the plugins, and the Qt name of the widget of each. rqt
+restores nothing at all if one id does not exist."""
 
 
 class Store:
@@ -114,10 +116,27 @@ def settings():
 
 def test_every_plugin_of_the_perspective_has_its_settings():
     running, found = settings()
-    assert set(running) == PLUGINS
+    assert set(running) == set(PLUGINS)
     assert sorted(found) == sorted(
         f'plugin__{name.replace("/", "__")}__{number}'
         for name, numbers in running.items() for number in numbers)
+
+
+def test_the_window_has_a_place_for_every_plugin():
+    main = json.loads(PERSPECTIVE.read_text())['groups']['mainwindow']['keys']
+    state = bytes.fromhex(
+        ast.literal_eval(main['state']['repr(QByteArray.hex)']).decode())
+    for plugin, numbers in settings()[0].items():
+        for number in numbers:
+            dock = f'{plugin.replace("/", "__")}__{number}__{PLUGINS[plugin]}'
+            assert dock.encode('utf-16-be') in state, dock
+
+
+def test_every_plot_begins_with_a_minute_and_the_whole_range():
+    for name, keys in settings()[1].items():
+        if '__Plot__' in name:
+            assert keys['x_limits'] == [0.0, 60.0]
+            assert keys['y_limits'][0] == 0.0 < keys['y_limits'][1]
 
 
 def test_every_path_of_the_perspective_is_there(plan):
@@ -126,7 +145,7 @@ def test_every_path_of_the_perspective_is_there(plan):
         if 'topic' in keys:
             assert topics[keys['topic']] is Image
         for path in keys.get('topics', ()):
-            topic = next(each for each in topics if path.startswith(f'{each}/'))
+            topic, = (each for each in topics if path.startswith(f'{each}/'))
             fields = path[len(topic) + 1:].split('/')
             assert follow(topics[topic], fields) in ('double', 'uint32', 'uint8')
             for index in re.findall(r'streams\[(\d+)\]', path):
