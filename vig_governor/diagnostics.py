@@ -2,7 +2,7 @@
 ``/diagnostics``: one entry for the governor, one for the server, one for each stream.
 
 An entry is made of findings, each a level and a sentence that says what would help. Counters are
-compared with those of a few reports ago, so a finding lasts a little longer than its cause and
+compared with those of a few periods ago, so a finding lasts a little longer than its cause and
 does not flicker. docs/diagnostics.md has a table of the values and levels.
 """
 
@@ -47,14 +47,19 @@ def entry(name: str, hardware_id: str, findings: Sequence[Finding], when_ok: str
 
 @dataclass(slots=True)
 class StreamDiagnostics:
-    """Judges one stream from report to report."""
+    """Judges one stream, and remembers its counters from period to period."""
 
     intake: Intake
     model: Model
     topic: str
     last_fault: Callable[[], str]
     _is_slow: bool = False
-    _past: deque[dict[str, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    _counts: dict[str, int] = field(default_factory=dict)
+    _past: deque[dict[str, int]] = field(default_factory=lambda: deque([{}], maxlen=WINDOW))
+
+    def end_period(self) -> None:
+        """Begin the next period: the oldest counters are no longer compared with."""
+        self._past.append(self._counts)
 
     def report(self, prefix: str, seen: StreamSnapshot | None, now_ns: int) -> DiagnosticStatus:
         """
@@ -68,11 +73,10 @@ class StreamDiagnostics:
         counts['starved'] = seen.starved if seen is not None else 0
         counts.update({f'stamp_{kind.value}': fault.count
                        for kind, fault in self.intake.faults.items()})
-        past = self._past[0] if self._past else dict.fromkeys(counts, 0)
-        self._past.append(counts)
-        recent = {key: count - past[key] for key, count in counts.items()}
+        self._counts = counts
+        recent = {key: count - self._past[0].get(key, 0) for key, count in counts.items()}
         values: dict[str, Any] = {'topic': self.topic, 'model': self.model.name,
-                                  'class': self.model.criticality.name.lower(), **counts}
+                                  'class': self.model.criticality.name.lower()}
         values.update(self._arrivals(now_ns))
         rate = 'no message yet'
         if self.intake.received:
@@ -84,6 +88,7 @@ class StreamDiagnostics:
         findings = [*self._link(now_ns), *self._stamps(recent), *self._variants(),
                     *self._ages(seen, recent), *self._losses(recent),
                     *self._profile(seen), *self._promises(seen, recent['starved'])]
+        values.update(counts)
         return entry(f'{prefix}: stream {self.intake.binding.name}', self.topic, findings, rate,
                      values)
 

@@ -40,7 +40,7 @@ from vig_governor.logs import RosLogHandler
 from vig_governor.parameters import declare_parameters, parameter, refuse_without_effect
 from vig_governor.process import run
 from vig_governor.remnants import Link, Remnants
-from vig_governor.reports import Reports
+from vig_governor.reports import CHECK_PERIOD_S, Reports
 from vig_governor.ros_time import RosTime
 from vig_governor.services import BYTES_PER_MB, cancel, explain, record
 from vig_governor.session import Governed, Session
@@ -88,8 +88,9 @@ class GovernorNode(LifecycleNode):
         self.create_service(Explain, '~/explain', partial(explain, self))
         self.create_service(SetBool, '~/record', partial(record, self))
         self._steady_ros = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(parameter(self, 'diagnostics_period_s'), self._reports.publish,
-                          clock=self._steady_ros)
+        for period_s, report in ((parameter(self, 'diagnostics_period_s'), self._reports.publish),
+                                 (CHECK_PERIOD_S, self._reports.check)):
+            self.create_timer(period_s, report, clock=self._steady_ros)
         self._autostart_timer = self.create_timer(AUTOSTART_RETRY_S, self._autostart,
                                                   clock=self._steady_ros)
         if parameter(self, 'autostart'):

@@ -1,8 +1,9 @@
 """What the node says of itself: ``~/status``, ``/diagnostics`` and, if asked for, metrics."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
 from std_msgs.msg import Header
 
@@ -16,6 +17,9 @@ from vig_governor.ports import Clock
 
 
 NO_SLOT = 'every slot is held by an unproven execution'
+CHECK_PERIOD_S = 0.2
+"""Distance of the looks for a level that has changed: so many more arrays a second at most."""
+CHECK_WAIT_S = 0.05
 
 
 class Reports:
@@ -34,7 +38,8 @@ class Reports:
         self._steady = steady
         self._status = status
         self._array = array
-        self._warned_of_clock = ''
+        self._clock_warning = ''
+        self._levels: dict[str, bytes] = {}
         self.metrics: Metrics | None = None
         self._metrics_server: MetricsServer | None = None
         if parameter(node, 'metrics_port'):
@@ -68,11 +73,28 @@ class Reports:
         return Health(True, not reason, reason)
 
     def publish(self) -> None:
-        """Publish both; a failure is logged and the node goes on."""
+        """Publish both, once in each period; a failure is logged and the node goes on."""
         try:
-            self._publish_diagnostics(self.publish_status())
+            self._look_at_graph()
+            self._publish_diagnostics(self._entries(self.publish_status()))
+            for monitor in self._monitors():
+                monitor.end_period()
         except Exception as error:
             self._node.get_logger().error(f'the report failed: {error!r}')
+
+    def check(self) -> None:
+        """Publish ``/diagnostics`` between two periods if the level of an entry has changed."""
+        session = self._node.session
+        try:
+            snapshot = None if session is None else session.snapshot(timeout_s=CHECK_WAIT_S)
+            if session is not None and snapshot is None:
+                return
+            entries = self._entries(snapshot)
+            if any(entry.level != self._levels.get(entry.name, DiagnosticStatus.OK)
+                   for entry in entries):
+                self._publish_diagnostics(entries)
+        except Exception as error:
+            self._node.get_logger().error(f'the look for changed levels failed: {error!r}')
 
     def changed(self) -> None:
         """Publish both because something has changed; from any thread."""
@@ -83,7 +105,7 @@ class Reports:
 
     def _publish_change(self) -> None:
         try:
-            self._publish_diagnostics(self._snapshot())
+            self._publish_diagnostics(self._entries(self._snapshot()))
         except Exception as error:
             self._node.get_logger().error(f'the report of a change failed: {error!r}')
 
@@ -111,12 +133,20 @@ class Reports:
             return str(governed.watch.state.silence)
         return '' if snapshot.is_ready else NO_SLOT
 
-    def _publish_diagnostics(self, snapshot: SystemSnapshot | None) -> None:
+    def _monitors(self) -> Sequence[diagnostics.StreamDiagnostics]:
+        session = self._node.session
+        return session.monitors if session is not None else ()
+
+    def _publish_diagnostics(self, entries: Sequence[DiagnosticStatus]) -> None:
+        self._levels = {entry.name: entry.level for entry in entries}
+        self._array.publish(DiagnosticArray(header=self._header(), status=entries))
+
+    def _entries(self, snapshot: SystemSnapshot | None) -> list[DiagnosticStatus]:
         node = self._node
         prefix = node.get_fully_qualified_name().lstrip('/')
         session, governed = node.session, node.governed
         entries = [diagnostics.governor_entry(
-            prefix, node.state_label, node.last_failure, self._clock_warning(), snapshot,
+            prefix, node.state_label, node.last_failure, self._clock_warning, snapshot,
             session.publishing.overload_detail if session else '',
             {**({'config': governed.config.source, 'config_sha256': governed.config.digest}
                 if governed else {}), **(session.figures() if session else {}),
@@ -130,16 +160,18 @@ class Reports:
                 prefix, governed.config.backend.endpoint, governed.assembly.server, snapshot,
                 governed.assembly.system, governed.watch.state,
                 session.publishing.faults.copy() if session else {}))
-        if session is not None:
-            seen = {stream.stream: stream for stream in snapshot.streams} if snapshot else {}
-            for monitor in session.monitors:
-                self._check_types(monitor)
-                entries.append(monitor.report(prefix, seen.get(monitor.intake.binding.name),
-                                              self._steady.now_ns()))
-        self._array.publish(DiagnosticArray(header=self._header(), status=entries))
+        seen = {stream.stream: stream for stream in snapshot.streams} if snapshot else {}
+        entries += [monitor.report(prefix, seen.get(monitor.intake.binding.name),
+                                   self._steady.now_ns()) for monitor in self._monitors()]
+        return entries
 
     def _header(self) -> Header:
         return Header(stamp=self._node.get_clock().now().to_msg())
+
+    def _look_at_graph(self) -> None:
+        for monitor in self._monitors():
+            self._check_types(monitor)
+        self._check_clock()
 
     def _check_types(self, monitor: diagnostics.StreamDiagnostics) -> None:
         """Name a publisher of another type: the middleware never connects it, silently."""
@@ -153,7 +185,7 @@ class Reports:
                 f'{monitor.topic} is published as {", ".join(sorted(others))}, but streams.'
                 f'{monitor.intake.binding.name}.type is {wanted}')
 
-    def _clock_warning(self) -> str:
+    def _check_clock(self) -> None:
         """Say once in the log, and always in diagnostics, where ages would lie."""
         node = self._node
         warning = ''
@@ -164,7 +196,6 @@ class Reports:
         elif node.count_publishers('/clock'):
             warning = ('/clock is published, but use_sim_time is false: the ages of simulated or '
                        'replayed frames are wrong; set use_sim_time: true')
-        if warning and warning != self._warned_of_clock:
+        if warning and warning != self._clock_warning:
             node.get_logger().warning(warning)
-        self._warned_of_clock = warning
-        return warning
+        self._clock_warning = warning

@@ -165,10 +165,10 @@ class Session:
             config=config.source, config_digest=config.digest, max_bytes=max_bytes,
             wall_minus_steady_ns=time.time_ns() - self._clock.now_ns())
 
-    def snapshot(self) -> SystemSnapshot | None:
+    def snapshot(self, *, timeout_s: float = 1.0) -> SystemSnapshot | None:
         """Give the scheduler's counters, or ``None`` when there is no answer in time."""
         try:
-            answer: SystemSnapshot = self.actor.snapshot()
+            answer: SystemSnapshot = self.actor.snapshot(timeout_s=timeout_s)
         except (ActorStopped, TimeoutError):
             return None
         return answer

@@ -1,13 +1,20 @@
 """What ``/diagnostics`` says when a stream is silent for a reason that somebody can mend."""
 
+from itertools import cycle
+import time
+
 import rclpy
+from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, QoSReliabilityPolicy
 
 from sensor_msgs.msg import CompressedImage, Image
 
-from stage import feed, image
+from stage import config_text, feed, image, model_text, stream_text
 
 from vig.msg import RequestStatus
+
+from vig_core.actions import OverloadState, ReportOverload
+from vig_governor.reports import CHECK_PERIOD_S
 
 from waiting import wait_until
 
@@ -232,15 +239,40 @@ def test_the_last_error_of_the_server_is_kept_in_its_entry(stage):
     assert 'the image asked for an error' in wait_until(last_error)
 
 
-def test_a_change_of_the_overload_state_is_published_at_once(stage):
-    """Not up to a second later: the period is set to a minute."""
-    from stage import config_text, model_text, stream_text
-    from vig_core.actions import OverloadState, ReportOverload
+def one_report_a_minute(stage):
+    """Start a governor with the camera ``front`` whose periodic reports come too late to count."""
     path = stage.write(config_text(stage.endpoint, models=[model_text('detector', 'echo')],
                                    streams=[stream_text('front', '/cam', 'detector')]))
     stage.governor(path, diagnostics_period_s=60.0)
     stage.activate()
-    assert not stage.diagnostics.messages
+    assert not stage.diagnostics.messages, 'a level that is OK from the start is no change'
+
+
+def test_a_change_of_the_overload_state_is_published_at_once(stage):
+    """Not up to a second later: the period is set to a minute."""
+    one_report_a_minute(stage)
     stage.node.session.publishing.on_decided(
         ReportOverload(OverloadState.NORMAL, OverloadState.DEGRADED, 'too late'), None)
     stage.entry('governor', OK, 'active')
+
+
+def test_a_stream_that_dies_and_comes_back_is_published_at_once_both_times(stage):
+    one_report_a_minute(stage)
+    _, statuses = stage.outputs('/cam')
+    camera = stage.camera()
+    feed(camera, statuses, 3)
+    stage.entry('stream front', ERROR, 'no message for', timeout=5)
+    feed(camera, statuses, 1)
+    stage.entry('stream front', OK, ' in', timeout=5)
+    assert len(stage.diagnostics.messages) == 2, 'nothing is published that has not changed'
+
+
+def test_a_level_that_flaps_is_published_a_few_times_a_second_at_most(stage):
+    one_report_a_minute(stage)
+    monitor = stage.node.session.monitors[0]
+    end_s = time.monotonic() + 2.0
+    faults = cycle(['', 'a type that flaps'])
+    while time.monotonic() < end_s:
+        monitor.intake.mismatch = next(faults)
+        stage.client.get_clock().sleep_for(Duration(seconds=0.013))
+    assert 2 <= len(stage.diagnostics.messages) <= 2.0 / CHECK_PERIOD_S + 1

@@ -153,6 +153,19 @@ def seen(**fields):
         100, '', **fields)
 
 
+def test_looks_between_two_periods_do_not_shorten_what_a_finding_lasts():
+    """A refused frame is told of for three periods, however often one looks."""
+    clock, posted = SetClock(), []
+    take = intake(posted, clock)
+    monitor = guarded(take)
+    take(image(stamp_ns=0))
+    levels = []
+    for _ in range(4):
+        levels.append({monitor.report('governor', None, clock.at_ns).level for _ in range(5)})
+        monitor.end_period()
+    assert levels == [{b'\x02'}, {b'\x02'}, {b'\x02'}, {b'\x00'}]
+
+
 def test_what_a_contract_promises_is_among_the_values():
     clock, posted = SetClock(), []
     monitor = guarded(intake(posted, clock))
