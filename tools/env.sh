@@ -5,7 +5,11 @@
 # already set in your shell wins, so ROS_DOMAIN_ID and the Fast DDS profile can be chosen outside.
 
 _vig_root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-_vig_prefix="$_vig_root/.vig/ros-${1:-kilted}"
+# A script that sources this without an argument hands on its own ones.
+case "${1:-}" in
+  jazzy) _vig_prefix="$_vig_root/.vig/ros-jazzy" ;;
+  *) _vig_prefix="$_vig_root/.vig/ros-kilted" ;;
+esac
 if [ ! -f "$_vig_prefix/setup.sh" ]; then
   echo "tools/env.sh: $_vig_prefix is not built yet; run: make setup" >&2
   return 1 2>/dev/null || exit 1
