@@ -84,6 +84,9 @@ def test_every_panel_of_the_foxglove_layout_stands_in_its_tree_once():
         'configById', 'globalVariables', 'userNodes', 'playbackConfig', 'layout'}
     assert sorted(tokens(layout['layout'])) == sorted(layout['configById'])
     assert {name.partition('!')[0] for name in layout['configById']} == PANELS
+    for name, panel in layout['configById'].items():
+        titled = name.startswith('Plot')
+        assert ('foxglovePanelTitle' in panel) == ('lichtblickPanelTitle' in panel) == titled
 
 
 def test_every_path_of_the_foxglove_layout_is_there(plan):
