@@ -65,19 +65,24 @@ def faults_of(pid: int) -> int:
 
 def measure_share(endpoint: str, folder: Path, *, seconds: float, runtime_ms: float,
                   rate_hz: float = 30.0, size: tuple[int, int] = (640, 480),
-                  checkouts: Sequence[Path] = (ROOT,), rounds: int = 1, lends: bool = False
-                  ) -> dict[str, list[dict[str, Any]]]:
-    """Run the load ``rounds`` times for each checkout, by turns; rclpy must be initialised."""
+                  checkouts: Sequence[Path] = (ROOT,), rounds: int = 1, lends: bool = False,
+                  http_endpoint: str = '') -> dict[str, list[dict[str, Any]]]:
+    """
+    Run the load ``rounds`` times for each checkout, by turns; rclpy must be initialised.
+
+    :param http_endpoint: over which inferences travel; empty for gRPC.
+    """
     seen: dict[str, list[dict[str, Any]]] = {str(each): [] for each in checkouts}
     for number in range(rounds):
         for checkout in checkouts if number % 2 == 0 else checkouts[::-1]:
             seen[str(checkout)].append(_run(endpoint, folder, checkout, seconds, runtime_ms,
-                                            rate_hz, size, lends))
+                                            rate_hz, size, lends, http_endpoint))
     return seen
 
 
 def _run(endpoint: str, folder: Path, checkout: Path, seconds: float, runtime_ms: float,
-         rate_hz: float, size: tuple[int, int], lends: bool) -> dict[str, Any]:
+         rate_hz: float, size: tuple[int, int], lends: bool,
+         http_endpoint: str) -> dict[str, Any]:
     streams = [(f'camera_{number}', f'/share/camera_{number}', f'model_{number}')
                for number in range(3)]
     topics = [topic for _, topic, _ in streams]
@@ -87,7 +92,8 @@ def _run(endpoint: str, folder: Path, checkout: Path, seconds: float, runtime_ms
         node.create_subscription(InferenceResult, f'{topic}/vig/result', lambda _: None, 1)
     config = folder / 'share.yaml'
     config.write_text(config_text(endpoint, streams, runtime_ms=runtime_ms,
-                                  kind=REFERENCES if lends else IMAGES))
+                                  kind=REFERENCES if lends else IMAGES,
+                                  http_endpoint=http_endpoint))
     path = os.pathsep.join([str(checkout), os.environ.get('PYTHONPATH', '')])
     try:
         with Processes(folder, {'PYTHONPATH': path, 'PYTHONSAFEPATH': '1'}) as processes:
@@ -170,6 +176,8 @@ def main() -> int:
     parser.add_argument('--size', type=int, nargs=2, default=(640, 480))
     parser.add_argument('--lend', action='store_true',
                         help='cameras that publish where their frames lie')
+    parser.add_argument('--grpc', action='store_true',
+                        help='inferences over gRPC instead of HTTP')
     parser.add_argument('--against', type=Path, action='append', default=[],
                         help='another checkout, by turns')
     parser.add_argument('--grpc-port', type=int, default=0)
@@ -187,6 +195,7 @@ def main() -> int:
                 server.grpc_endpoint, options.output, seconds=options.seconds,
                 runtime_ms=options.runtime_ms, rate_hz=options.rate, rounds=options.rounds,
                 size=tuple(options.size), lends=options.lend,
+                http_endpoint='' if options.grpc else server.http_endpoint,
                 checkouts=[ROOT, *(each.resolve() for each in options.against)])
     finally:
         rclpy.shutdown()

@@ -69,15 +69,17 @@ REFERENCES = ('vig/msg/TensorReference', '{tensor: IMAGE, encoder: reference}')
 
 
 def config_text(endpoint: str, streams: Sequence[tuple[str, str, str]], *,
-                runtime_ms: float, kind: tuple[str, str] = IMAGES) -> str:
+                runtime_ms: float, kind: tuple[str, str] = IMAGES, http_endpoint: str = '') -> str:
     """
     Write a vig.yaml whose models all run on one backend model and keep the newest frame only.
 
     :param streams: name, topic and model of each.
     :param runtime_ms: what the governor plans with.
     :param kind: ``IMAGES`` or ``REFERENCES``.
+    :param http_endpoint: over which inferences travel; empty for gRPC.
     """
-    lines = ['version: 1', f'backend: {{grpc_endpoint: "{endpoint}", slots: 1}}', 'models:']
+    http = f', http_endpoint: "{http_endpoint}"' if http_endpoint else ''
+    lines = ['version: 1', f'backend: {{grpc_endpoint: "{endpoint}"{http}, slots: 1}}', 'models:']
     for model in dict.fromkeys(model for _, _, model in streams):
         lines += [
             f'  {model}:',

@@ -32,6 +32,8 @@ WITH_ROS = frozenset({
 """Who may say rclpy or a message type: the node, what it is made of, and the demo's processes."""
 
 MAY_SAY_TRITONCLIENT = frozenset({'vig_governor.backend.triton', 'vig_governor.backend.channel',
+                                  'vig_governor.backend.carriers',
+                                  'vig_governor.backend.http_calls',
                                   'vig_governor.backend.triton_facts',
                                   'vig_governor.backend.shared_memory',
                                   'vig_governor.backend.streaming',

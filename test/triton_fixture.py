@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 
 from vig_governor.backend.base import Answered, Outcome
+from vig_governor.backend.triton import TritonBackend
 from vig_governor.triton_install import find_installation, TritonServerError
 from vig_governor.triton_server import TritonServer
 
 MODELS = Path(__file__).parent / 'server' / 'models'
+CARRIERS = ('grpc', 'http')
+"""How inferences may travel; ``connected_to`` takes one of them."""
 MODEL_NAMES = ('echo', 'failing', 'pair', 'sized', 'sleeper')
 
 
@@ -51,6 +54,12 @@ def triton_server() -> Iterator[TritonServer]:
     require_triton()
     with TritonServer(MODELS, load=MODEL_NAMES) as server:
         yield server
+
+
+def connected_to(server: TritonServer, carrier: str = 'grpc', **options) -> TritonBackend:
+    """Make a backend for a server whose inferences travel as the test asks for."""
+    http_endpoint = server.http_endpoint if carrier == 'http' else ''
+    return TritonBackend(server.grpc_endpoint, http_endpoint=http_endpoint, **options)
 
 
 class Asked:

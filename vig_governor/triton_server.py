@@ -94,6 +94,11 @@ class TritonServer:
         return f'{LOOPBACK}:{self._grpc_port}'
 
     @property
+    def http_endpoint(self) -> str:
+        """Where the HTTP service is, ``host:port``."""
+        return f'{LOOPBACK}:{self._http_port}'
+
+    @property
     def pid(self) -> int:
         """
         Process id of the running server.

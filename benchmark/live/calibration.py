@@ -63,7 +63,8 @@ def calibrate(accelerator: Accelerator, models: Sequence[Model], say: Callable[[
     :raises MeasurementFailed: a model failed.
     """
     variants = {model.variants[0].backend_model: model.variants[0] for model in models}
-    backend = TritonBackend(accelerator.server.grpc_endpoint)
+    backend = TritonBackend(accelerator.server.grpc_endpoint,
+                            http_endpoint=accelerator.server.http_endpoint)
     try:
         backend.connect(timeout_s=10)
         turnaround_ns = _turnaround_ns(backend, accelerator, sorted(variants))

@@ -13,7 +13,7 @@ from vig_governor.demo.direct import DirectNode, DirectStream
 def play(cell: dict[str, Any]) -> None:
     """Serve the stream whose number is this process's for one cell."""
     stream = cell['streams'][int(sys.argv[1])]
-    backend = TritonBackend(cell['endpoint'])
+    backend = TritonBackend(cell['endpoint'], http_endpoint=cell['http_endpoint'])
     backend.connect(timeout_s=5)
     backend.open_stream(stream['name'], slots=cell['depth'], transport='shm')
     node = DirectNode(DirectStream(stream['name'], stream['topic'], stream['backend_model'],

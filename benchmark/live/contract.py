@@ -9,13 +9,15 @@ from vig_core.model import Model
 from vig_core.sim.engine import SimStream
 from vig_core.units import NS_PER_MS, NS_PER_US
 
+from vig_governor.triton_server import TritonServer
+
 
 def topic_of(point: Point, stream: SimStream) -> str:
     """Where the camera of a stream publishes."""
     return f'/live/{point.scenario.name.replace("-", "_")}/{stream.name}'
 
 
-def render(point: Point, endpoint: str, *, lead_ns: int | None) -> str:
+def render(point: Point, server: TritonServer, *, lead_ns: int | None) -> str:
     """
     Write the file as JSON, which is YAML too.
 
@@ -25,7 +27,8 @@ def render(point: Point, endpoint: str, *, lead_ns: int | None) -> str:
     system = point.scenario.system
     return json.dumps({
         'version': 1,
-        'backend': {'type': 'triton', 'grpc_endpoint': endpoint, 'slots': system.slots,
+        'backend': {'type': 'triton', 'grpc_endpoint': server.grpc_endpoint,
+                    'http_endpoint': server.http_endpoint, 'slots': system.slots,
                     **({} if lead_ns is None else {
                         'pipelining_depth': 1, 'pipelining_lead_ms': lead_ns / NS_PER_MS}),
                     'safety_margin_percent': system.margin_percent,

@@ -101,7 +101,8 @@ class Stage:
                   for stream in point.streams}
         plan = self._folder / 'cells' / 'plan.json'
         plan.write_text(json.dumps({
-            'endpoint': server.grpc_endpoint, 'depth': cell.arm.depth,
+            'endpoint': server.grpc_endpoint, 'http_endpoint': server.http_endpoint,
+            'depth': cell.arm.depth,
             'keeps_newest': cell.arm is Arm.NEWEST,
             **{f'{name}_log': str(path) for name, path in logs.items()},
             'streams': [{'name': stream.name, 'topic': topic_of(point, stream),
@@ -191,7 +192,7 @@ class Stage:
     def _start_governor(self, governors: Processes, cell: Cell) -> Child:
         config = self._folder / 'cells' / f'{cell.label}.yaml'
         config.write_text(render(
-            cell.point, self._accelerator.server.grpc_endpoint,
+            cell.point, self._accelerator.server,
             lead_ns=None if cell.arm is Arm.PLAIN else UNDER_WAY_NS), encoding='utf-8')
         return governors.start('governor', [
             sys.executable, '-m', 'vig_governor.node', '--ros-args', '-r', '__node:=governor',

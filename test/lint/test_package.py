@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = {'vig', 'vig_core', 'vig_governor', 'perception', 'language'}
 ROSDEP_KEYS = {'cv2': 'python3-opencv', 'prometheus_client': 'python3-prometheus-client',
                'pydantic_core': 'python3-pydantic'}
-WITHOUT_KEY = {'tritonclient', 'grpc', 'mcap', 'av', 'ai_edge_litert',
+WITHOUT_KEY = {'tritonclient', 'grpc', 'httptools', 'mcap', 'av', 'ai_edge_litert',
                'triton_python_backend_utils', 'onnxruntime', 'tokenizers', 'gguf', 'onnx'}
-"""pip installs the first four; the others live in the environment of the server."""
+"""pip installs the first five; the others live in the environment of the server."""
 
 
 def constants(message: str, prefix: str = '') -> dict[str, int]:

@@ -1,5 +1,7 @@
 """The load that a live point offers, computed from what a client of the server sees."""
 
+from types import SimpleNamespace
+
 from benchmark.live import workloads
 from benchmark.live.__main__ import order
 from benchmark.live.contract import render
@@ -11,6 +13,8 @@ from vig_core.model import RuntimeProfile
 from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.config import load_config
+
+SERVER = SimpleNamespace(grpc_endpoint='127.0.0.1:1', http_endpoint='127.0.0.1:2')
 
 ADDED_NS = 3 * NS_PER_MS
 TURNAROUND_NS = NS_PER_MS
@@ -70,7 +74,7 @@ def test_frames_for_calibration_carry_their_cost():
 def test_every_point_becomes_a_configuration_that_the_governor_accepts(points, tmp_path):
     for point in points.values():
         file = tmp_path / 'vig.yaml'
-        file.write_text(render(point, '127.0.0.1:1', lead_ns=4_000_000))
+        file.write_text(render(point, SERVER, lead_ns=4_000_000))
         config = load_config(file, require_profiles=True)
         assert [binding.name for binding in config.streams] == [
             stream.name for stream in point.streams]

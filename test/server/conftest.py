@@ -7,9 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from triton_fixture import Asker, triton_server  # noqa: E402
-
-from vig_governor.backend.triton import TritonBackend  # noqa: E402
+from triton_fixture import Asker, CARRIERS, connected_to, triton_server  # noqa: E402
 
 __all__ = ['asker', 'triton_server']
 
@@ -22,10 +20,10 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.server)
 
 
-@pytest.fixture
-def asker(triton_server):
+@pytest.fixture(params=CARRIERS)
+def asker(triton_server, request):
     """Give a connected backend with the streams ``shared`` and ``copied``, four slots each."""
-    backend = TritonBackend(triton_server.grpc_endpoint)
+    backend = connected_to(triton_server, request.param)
     backend.open_stream('shared', slots=4, transport='shm')
     backend.open_stream('copied', slots=4, transport='copy')
     yield Asker(backend)

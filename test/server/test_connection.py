@@ -55,15 +55,25 @@ class Relay:
 
 
 @pytest.fixture
-def relay(triton_server):
+def relayed(triton_server):
+    """Give a relay and a backend whose inferences go through it."""
     made = Relay(triton_server.grpc_endpoint)
-    yield made
+    yield made, TritonBackend(made.endpoint)
     made.close()
 
 
-def test_a_connection_that_is_reset_ends_its_frame_and_the_next_runs_within_a_second(relay):
+@pytest.fixture
+def relayed_over_http(triton_server):
+    made = Relay(triton_server.http_endpoint)
+    yield made, TritonBackend(triton_server.grpc_endpoint, http_endpoint=made.endpoint)
+    made.close()
+
+
+@pytest.mark.parametrize('carrier', ['relayed', 'relayed_over_http'])
+def test_a_connection_that_is_reset_ends_its_frame_and_the_next_runs_within_a_second(
+        carrier, request):
     """T19: reset at frame 5 of 10; that one fails without proof, the others run."""
-    backend = TritonBackend(relay.endpoint)
+    relay, backend = request.getfixturevalue(carrier)
     backend.open_stream('front', slots=2, transport='copy')
     asker = Asker(backend)
     image = np.zeros((8, 8, 3), np.uint8)

@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 import pytest
-from triton_fixture import Asked, MODELS, output, require_triton
+from triton_fixture import Asked, CARRIERS, connected_to, MODELS, output, require_triton
 from vig_governor.backend.base import Answered, BackendUnavailable, Failed, ReferenceRefused
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.triton_server import TritonServer
@@ -63,11 +63,11 @@ class Lender:
         return sorted(status.regions)
 
 
-@pytest.fixture
-def lender(mortal_server):
+@pytest.fixture(params=CARRIERS)
+def lender(mortal_server, request):
     if not mortal_server.is_running:
         mortal_server.start()
-    backend = TritonBackend(mortal_server.grpc_endpoint)
+    backend = connected_to(mortal_server, request.param)
     backend.connect(timeout_s=5.0)
     backend.open_stream('front', slots=3, transport='refer')
     made = Lender(backend)
@@ -114,7 +114,7 @@ def test_a_region_gone_when_the_server_comes_back_fails_its_frame_alone(lender, 
     mortal_server.stop()
     mortal_server.start()
     wait_until(lender.backend.is_live)
-    real, calls = lender.backend._client.infer, []
+    real, calls = lender.backend._carriers.send, []
 
     def vanish(*arguments, **options):
         if not calls:
@@ -122,7 +122,7 @@ def test_a_region_gone_when_the_server_comes_back_fails_its_frame_alone(lender, 
         calls.append(1)
         return real(*arguments, **options)
 
-    lender.backend._client.infer = vanish
+    lender.backend._carriers.send = vanish
     outcome = lender.ask()
     assert isinstance(outcome, Failed) and outcome.is_over
     assert 'is not there' in outcome.detail and len(calls) == 1

@@ -2,7 +2,8 @@
 
 import pytest
 
-from vig_governor.backend.verdict import judge, Meaning
+from vig_core.reconcile import Ending
+from vig_governor.backend.verdict import judge, judge_http, Meaning, Verdict
 
 SEEN = [
     ('UNAVAILABLE', 'failed to connect to all addresses; last error: UNKNOWN: '
@@ -41,3 +42,28 @@ def test_the_traceback_of_a_model_becomes_one_short_line():
 
 def test_a_silent_error_still_says_something():
     assert judge(None, '').text == 'no reason given'
+
+
+@pytest.mark.parametrize('status, message, meaning, ending, code', [
+    (404, "Request for unknown model: 'nope' is not found", Meaning.ANSWERED,
+     Ending.NOT_COUNTED, 'NOT_FOUND'),
+    (404, "Unable to find shared memory region: 'x'", Meaning.REGION_UNKNOWN,
+     Ending.NOT_COUNTED, 'NOT_FOUND'),
+    (400, "Unable to find shared memory region: 'x'", Meaning.REGION_UNKNOWN,
+     Ending.NOT_COUNTED, 'HTTP 400'),
+    (400, 'the model itself may have said so', Meaning.ANSWERED, Ending.UNCLEAR, 'HTTP 400'),
+    (500, 'the image asked for an error', Meaning.ANSWERED, Ending.COUNTED, 'INTERNAL'),
+    (503, 'words that nobody has seen yet', Meaning.ANSWERED, Ending.NOT_COUNTED, 'UNAVAILABLE'),
+    (503, 'Exceeds maximum queue size', Meaning.ANSWERED, Ending.UNCLEAR, 'UNAVAILABLE'),
+    (418, 'I am a teapot', Meaning.ANSWERED, Ending.UNCLEAR, 'HTTP 418')])
+def test_whatever_an_http_service_answers_the_request_is_over(status, message, meaning, ending,
+                                                              code):
+    verdict = judge_http(status, message)
+    assert verdict == Verdict(meaning, f'{message} ({code})', ending) and verdict.is_over
+
+
+def test_an_http_connection_without_an_answer_proves_an_end_only_where_nothing_was_sent():
+    never, broken = (Verdict.unanswered(meaning, 'why')
+                     for meaning in (Meaning.NEVER_SENT, Meaning.BROKEN))
+    assert never.is_over and never.ending is Ending.NOT_COUNTED
+    assert not broken.is_over and broken.ending is Ending.BROKEN

@@ -66,6 +66,13 @@ def test_the_bindings_and_options_of_the_complete_file(tmp_path):
         security=SecurityOptions(), shm_key_prefix='/vig_', max_shm_regions=256)
 
 
+def test_inferences_go_over_grpc_unless_an_http_service_is_named(tmp_path):
+    assert load(tmp_path, COMPLETE).backend.http_endpoint == ''
+    text = COMPLETE.replace('  grpc_endpoint:', '  http_endpoint: "localhost:8000"\n'
+                                                '  grpc_endpoint:')
+    assert load(tmp_path, text).backend.http_endpoint == 'localhost:8000'
+
+
 def test_the_defaults_of_a_short_file_are_those_of_the_core(tmp_path):
     config = load(tmp_path, SIMPLE)
     assert config.backend == BackendOptions()

@@ -234,6 +234,17 @@ def test_an_endpoint_that_is_no_host_and_port_is_refused(tmp_path, endpoint, par
                    says=[part])
 
 
+@pytest.mark.parametrize('backend, says', [
+    ('http_endpoint: 127.0.0.1', 'must be host:port, for example 127.0.0.1:8000'),
+    ('http_endpoint: 127.0.0.1:8000\n  security: {root_certificates: ca.pem}', 'has no TLS'),
+    ('http_endpoint: 10.0.0.7:8000\n  security: {token_variable: SECRET}',
+     'would travel unencrypted')])
+def test_inferences_go_over_http_only_where_that_is_safe(tmp_path, backend, says):
+    value = backend.partition('\n')[0].partition(': ')[2]
+    assert_refused(tmp_path, changed('slots: 1', f'slots: 1\n  {backend}'), line=4,
+                   key='backend.http_endpoint', value=value, says=[says])
+
+
 def test_a_key_without_its_certificate_is_refused(tmp_path):
     text = changed('slots: 1', 'slots: 1\n  security: {private_key: key.pem}')
     assert_refused(tmp_path, text, line=4, key='backend.security.private_key', value='key.pem',

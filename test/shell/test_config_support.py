@@ -91,6 +91,8 @@ def test_a_file_that_a_node_plans_with_has_no_notice(tmp_path):
      'not selected automatically', 12),
     (changed('slots: 1', 'slots: 1\n  grpc_endpoint: "127.0.0.1:8000"'),
      'backend.grpc_endpoint', 'gRPC is 8001', 4),
+    (changed('slots: 1', 'slots: 1\n  http_endpoint: "127.0.0.1:8001"'),
+     'backend.http_endpoint', 'HTTP is 8000', 4),
     (WITH_EXTENSION.replace('consumer_period_ms: 50', 'consumer_period_ms: 50\n'
                             '        delivery_boundary: consumer'),
      'extension.delivery_boundary', 'not enforced', 15),

@@ -11,6 +11,7 @@ def open_backend(options: BackendOptions) -> TritonBackend:
 
     :raises UnusableCredentials: a certificate, key or token cannot be used.
     """
-    return TritonBackend(options.endpoint, key_prefix=options.shm_key_prefix,
-                         max_regions=options.max_shm_regions, owners=options.shm_owner_uids,
+    return TritonBackend(options.endpoint, http_endpoint=options.http_endpoint,
+                         key_prefix=options.shm_key_prefix, max_regions=options.max_shm_regions,
+                         owners=options.shm_owner_uids,
                          credentials=load_credentials(options.security))

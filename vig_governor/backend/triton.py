@@ -13,21 +13,22 @@ from vig_core.reconcile import Ending
 from vig_governor.backend.base import (Answered, BackendUnavailable, Failed, InputSlot,
                                        ModelSignature, Outcome, ReferenceRefused)
 from vig_governor.backend.budget import MAX_REGIONS
-from vig_governor.backend.calls import Call, outputs_of
-from vig_governor.backend.channel import make_channel, make_client
+from vig_governor.backend.calls import Call
+from vig_governor.backend.carriers import Carriers, verdict_of
+from vig_governor.backend.channel import make_client
 from vig_governor.backend.credentials import Credentials, remedy
+from vig_governor.backend.http_calls import CallFailed
 from vig_governor.backend.input_memory import InputMemory, is_loopback
 from vig_governor.backend.marker import forget_the_dead, Marker
 from vig_governor.backend.segments import Refused, Unreachable
 from vig_governor.backend.senders import may_wait_here, Senders
 from vig_governor.backend.shared_memory import KEY_PREFIX
 from vig_governor.backend.signature import NotGovernable, signature_of, wrong_output
-from vig_governor.backend.slots import LentTensor, Slot
-from vig_governor.backend.streaming import BrokenOff, StreamingCalls
+from vig_governor.backend.slots import FilledTensor, LentTensor, Slot
+from vig_governor.backend.streaming import BrokenOff
 from vig_governor.backend.tally import Tally
 from vig_governor.backend.triton_facts import TritonFacts
-from vig_governor.backend.verdict import judge, Meaning, Verdict
-from vig_governor.backend.wire import wire_input, wire_reference
+from vig_governor.backend.verdict import judge, Meaning
 
 _log = logging.getLogger('vig.backend')
 
@@ -57,25 +58,25 @@ class TritonBackend(TritonFacts):
     :param max_regions: shared-memory regions registered at once, ours and those of producers.
     :param owners: user ids whose regions may be referred to; empty: that of this process.
     :param credentials: what is shown to the server and demanded of it; nothing by default.
+    :param http_endpoint: ``host:port`` of the same server's HTTP service, for inferences whose
+        model answers once; empty sends them over gRPC too.
     """
 
     def __init__(self, endpoint: str, *, give_up_after_s: float = GIVE_UP_AFTER_S,
                  key_prefix: str = KEY_PREFIX, max_regions: int = MAX_REGIONS,
                  owners: tuple[int, ...] = (),
-                 credentials: Credentials = Credentials()) -> None:
+                 credentials: Credentials = Credentials(), http_endpoint: str = '') -> None:
         self.endpoint = endpoint
         self._credentials = credentials
-        self._give_up_after_s = give_up_after_s
         self._key_prefix = key_prefix
         self._client = make_client(endpoint, credentials)
-        self._channel = make_channel(endpoint, credentials)
-        self._streaming = StreamingCalls(self._channel, credentials)
+        self._carriers = Carriers(self._client, endpoint, credentials,
+                                  http_endpoint=http_endpoint, timeout_s=give_up_after_s)
         self._may_stream: set[str] = set()
         self._memory = InputMemory(endpoint, self._register, self._unregister,
                                    key_prefix=key_prefix, max_regions=max_regions,
                                    owners=owners)
-        self._marker = Marker(self._register, self._unregister, self._knows_region,
-                              key_prefix=key_prefix) if is_loopback(endpoint) else None
+        self._marker = self._new_marker() if is_loopback(endpoint) else None
         self._senders = Senders()
         self.tally = Tally()
         self._objections: dict[str, str] = {}
@@ -93,6 +94,7 @@ class TritonBackend(TritonFacts):
             try:
                 facts = self._client.get_server_metadata(
                     client_timeout=_share(end_s, _ATTEMPT_S))
+                self._carriers.connect(self._new_marker(), end_s=end_s)
                 return f'{facts.name} {facts.version} at {self.endpoint}'
             except (InferenceServerException, ValueError) as error:
                 if time.monotonic() + _PAUSE_S >= end_s:
@@ -100,6 +102,10 @@ class TritonBackend(TritonFacts):
                         f'no Triton server answered at {self.endpoint} within {timeout_s:g} s '
                         f'({_text(error)}): {remedy(str(error), self._credentials)}') from None
             pause.wait(_PAUSE_S)
+
+    def _new_marker(self) -> Marker:
+        return Marker(self._register, self._unregister, self._knows_region,
+                      key_prefix=self._key_prefix)
 
     def inspect(self, backend_model: str, *, timeout_s: float,
                 may_stream: bool = False) -> ModelSignature:
@@ -221,7 +227,7 @@ class TritonBackend(TritonFacts):
             self._marker.close()
         self._memory.close(timeout_s=CLOSE_TIMEOUT_S)
         self._client.close()
-        self._channel.close()
+        self._carriers.close()
         self._senders.close(timeout_s=_ATTEMPT_S)
 
     def _carry_out(self, call: Call) -> Outcome:
@@ -246,8 +252,8 @@ class TritonBackend(TritonFacts):
                 for region, forgotten in lent:
                     self._memory.references.renew(region, forgotten)
                 return self._exchange(call, may_refer=False)
-        except InferenceServerException as error:
-            verdict = _verdict(error)
+        except (InferenceServerException, CallFailed) as error:
+            verdict = verdict_of(error)
             if verdict.meaning is not Meaning.ANSWERED:
                 self._memory.registrar.start_epoch()
             return Failed(f'{where}: {verdict.text}', verdict.is_over, verdict.ending)
@@ -263,28 +269,14 @@ class TritonBackend(TritonFacts):
     def _exchange(self, call: Call, *, may_refer: bool) -> Outcome:
         with self._lock:
             signature = self._signatures.get(call.backend_model)
-        is_by_reference = False
-        inputs = []
-        for tensor in call.tensors:
-            if isinstance(tensor, LentTensor):
-                is_by_reference = True
-                inputs.append(wire_reference(tensor, signature))
-                continue
-            is_shared = (may_refer and tensor.segment is not None
-                         and self._memory.registrar.may_refer_to(tensor.segment))
-            is_by_reference |= is_shared
-            inputs.append(wire_input(tensor, signature, is_shared))
+        sent = [(tensor, self._is_read_by_server(tensor, may_refer=may_refer))
+                for tensor in call.tensors]
+        is_by_reference = any(is_shared for _, is_shared in sent)
         try:
-            if signature is not None and signature.is_decoupled:
-                outputs = self._streaming.infer(
-                    call.backend_model, inputs, request_id=str(call.request_id),
-                    timeout_s=self._give_up_after_s)
-            else:
-                outputs = outputs_of(self._client.infer(
-                    call.backend_model, inputs, request_id=str(call.request_id),
-                    client_timeout=self._give_up_after_s).get_response())
-        except InferenceServerException as error:
-            if may_refer and is_by_reference and _verdict(error).meaning is Meaning.REGION_UNKNOWN:
+            outputs = self._carriers.send(call, signature, sent)
+        except (InferenceServerException, CallFailed) as error:
+            if (may_refer and is_by_reference
+                    and verdict_of(error).meaning is Meaning.REGION_UNKNOWN):
                 self._memory.registrar.start_epoch()
                 raise RegionForgotten from None
             raise
@@ -295,6 +287,12 @@ class TritonBackend(TritonFacts):
             return Failed(f'model {call.backend_model!r} at {self.endpoint}: {fault}', True,
                           Ending.COUNTED)
         return Answered(outputs)
+
+    def _is_read_by_server(self, tensor: FilledTensor | LentTensor, *, may_refer: bool) -> bool:
+        if isinstance(tensor, LentTensor):
+            return True
+        return (may_refer and tensor.segment is not None
+                and self._memory.registrar.may_refer_to(tensor.segment))
 
     def _register(self, name: str, key: str, byte_size: int) -> None:
         _ask_about_memory(lambda: self._client.register_system_shared_memory(
@@ -317,7 +315,7 @@ def _ask_about_memory(question: Callable[[], Any]) -> None:
     try:
         question()
     except InferenceServerException as error:
-        verdict = _verdict(error)
+        verdict = verdict_of(error)
         if verdict.meaning in (Meaning.ANSWERED, Meaning.REGION_UNKNOWN):
             raise Refused(verdict.text) from None
         raise Unreachable(verdict.text) from None
@@ -325,13 +323,9 @@ def _ask_about_memory(question: Callable[[], Any]) -> None:
         raise Unreachable(str(error)) from None
 
 
-def _verdict(error: InferenceServerException) -> Verdict:
-    return judge(error.status(), error.message() or '')
-
-
 def _text(error: Exception) -> str:
     if isinstance(error, InferenceServerException):
-        return _verdict(error).text
+        return verdict_of(error).text
     return str(error) or type(error).__name__
 
 

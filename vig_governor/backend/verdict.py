@@ -31,6 +31,9 @@ REFUSED_UNCOUNTED = ('INVALID_ARGUMENT', 'NOT_FOUND', 'UNAVAILABLE', 'UNIMPLEMEN
 QUEUE_REFUSED = ('maximum queue size', 'request timeout expired')
 """Refused by the model's queue: whether that is counted depends on the version."""
 
+_REGION_UNKNOWN = 'unable to find shared memory region'
+_CODES = {404: 'NOT_FOUND', 500: 'INTERNAL', 501: 'UNIMPLEMENTED', 503: 'UNAVAILABLE'}
+"""The gRPC code that Triton would have answered, where the HTTP status stands for one only."""
 _PROVES_NOTHING = ('CANCELLED', 'DEADLINE_EXCEEDED')
 _MAX_DETAIL = 300
 
@@ -61,6 +64,11 @@ class Verdict:
         """Everything but a broken connection proves the end."""
         return self.meaning is not Meaning.BROKEN
 
+    @classmethod
+    def unanswered(cls, meaning: Meaning, text: str) -> 'Verdict':
+        """Say what an HTTP connection without an answer proves: ``NEVER_SENT`` or ``BROKEN``."""
+        return cls(meaning, text, _ending(meaning, '', ''))
+
 
 def judge(code: str | None, message: str) -> Verdict:
     """
@@ -74,6 +82,19 @@ def judge(code: str | None, message: str) -> Verdict:
     words = message.lower()
     meaning = _meaning(name, words)
     return Verdict(meaning, f'{text} ({name})' if name else text, _ending(meaning, name, words))
+
+
+def judge_http(status: int, message: str) -> Verdict:
+    """
+    Judge an error that Triton's HTTP service answered: whatever it says, the request is over.
+
+    :param status: of HTTP; 400 stands for several codes of Triton, some of them counted.
+    """
+    words = message.lower()
+    meaning = (Meaning.REGION_UNKNOWN if _REGION_UNKNOWN in words else Meaning.ANSWERED)
+    code = _CODES.get(status, '')
+    return Verdict(meaning, f'{first_line(message)} ({code or f"HTTP {status}"})',
+                   _ending(meaning, code, words))
 
 
 def first_line(message: str) -> str:
@@ -91,7 +112,7 @@ def _meaning(name: str, words: str) -> Meaning:
         return Meaning.ANSWERED if _has(words, SERVER_WAS_NOT_READY) else Meaning.BROKEN
     if name in ('INTERNAL', 'UNKNOWN') and _has(words, TRANSPORT_BROKE):
         return Meaning.BROKEN
-    if 'unable to find shared memory region' in words:
+    if _REGION_UNKNOWN in words:
         return Meaning.REGION_UNKNOWN
     return Meaning.ANSWERED
 

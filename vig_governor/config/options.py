@@ -44,6 +44,8 @@ class BackendOptions:
     The block ``backend`` as far as it is not the scheduler's.
 
     :ivar endpoint: ``host:port`` of the gRPC service.
+    :ivar http_endpoint: ``host:port`` of the same server's HTTP service, for inferences; empty
+        sends them over gRPC too.
     :ivar inference_timeout_ns: when an inference counts as hanging.
     :ivar drain_deadline_ns: how long running work may finish at deactivation.
     :ivar model_repository: the server's model folder, if it is visible here.
@@ -53,6 +55,7 @@ class BackendOptions:
     """
 
     endpoint: str = '127.0.0.1:8001'
+    http_endpoint: str = ''
     inference_timeout_ns: int = 5_000_000_000
     drain_deadline_ns: int = 20_000_000_000
     model_repository: str | None = None

@@ -14,7 +14,7 @@ from vig_core.cooperative import Cooperative
 from vig_core.errors import ContractError
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 
-from vig_governor.config.options import BackendOptions
+from vig_governor.config.options import BackendOptions, SecurityOptions
 from vig_governor.config.problems import Findings, Path
 from vig_governor.config.resolve_contract import notice_contract, resolve_contract
 from vig_governor.config.resolve_security import resolve_security
@@ -23,6 +23,7 @@ from vig_governor.config.schema_model import (
     Cooperative as CooperativeBlock, ModelBlock, VariantBlock,
 )
 from vig_governor.config.translate import nearest
+from vig_governor.endpoints import is_loopback
 
 _ENDPOINT = re.compile(r'(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+):(\d{1,5})\Z')
 
@@ -100,9 +101,11 @@ def resolve_backend(backend: Backend, folder: str, findings: Findings, *,
     check_endpoint(backend.grpc_endpoint, ('backend', 'grpc_endpoint'), findings)
     options = resolve_security(backend.security, backend.grpc_endpoint, folder, findings,
                                must_exist=must_exist)
+    if backend.http_endpoint is not None:
+        _check_http_endpoint(backend.http_endpoint, options, findings)
     defaults = BackendOptions()
     return BackendOptions(
-        endpoint=backend.grpc_endpoint,
+        endpoint=backend.grpc_endpoint, http_endpoint=backend.http_endpoint or '',
         inference_timeout_ns=units.ms(backend.inference_timeout_ms),
         drain_deadline_ns=units.seconds(backend.drain_deadline_s),
         model_repository=backend.model_repository, is_strict=backend.trust == 'strict',
@@ -114,15 +117,35 @@ def resolve_backend(backend: Backend, folder: str, findings: Findings, *,
         shm_owner_uids=tuple(backend.security.shm_owner_uids or ()) if backend.security else ())
 
 
-def check_endpoint(endpoint: str, at: Path, findings: Findings) -> None:
-    """Refuse what is not ``host:port``; notice the port of the HTTP service."""
+def check_endpoint(endpoint: str, at: Path, findings: Findings, *, usual: int = 8001,
+                   mistaken: Mapping[str, str] = MappingProxyType({
+                       '8000': "port 8000 is usually Triton's HTTP service; gRPC is 8001"})
+                   ) -> None:
+    """
+    Refuse what is not ``host:port``; notice the port of another service.
+
+    :param usual: port of the example in the sentence.
+    :param mistaken: what to say to a port.
+    """
     match = _ENDPOINT.match(endpoint)
     if match is None or not 1 <= int(match[2]) <= 65535:
         bare = endpoint.partition('://')[2]
         hint = f'; write {bare}' if bare and _ENDPOINT.match(bare) else ''
-        findings.refuse(at, f'must be host:port, for example 127.0.0.1:8001{hint}')
-    elif match[2] == '8000':
-        findings.notice(at, "port 8000 is usually Triton's HTTP service; gRPC is 8001")
+        findings.refuse(at, f'must be host:port, for example 127.0.0.1:{usual}{hint}')
+    elif match[2] in mistaken:
+        findings.notice(at, mistaken[match[2]])
+
+
+def _check_http_endpoint(endpoint: str, security: SecurityOptions, findings: Findings) -> None:
+    at = ('backend', 'http_endpoint')
+    check_endpoint(endpoint, at, findings, usual=8000, mistaken={
+        '8001': "port 8001 is usually Triton's gRPC service; HTTP is 8000"})
+    if security.uses_tls:
+        findings.refuse(at, "Triton's HTTP service has no TLS, and backend.security asks for it; "
+                            'take this key out to send everything over gRPC')
+    elif security.has_token and not is_loopback(endpoint):
+        findings.refuse(at, 'the token would travel unencrypted to another host; take this key '
+                            'out to send everything over gRPC')
 
 
 def _cooperative(block: CooperativeBlock | None, at: Path,

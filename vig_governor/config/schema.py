@@ -70,6 +70,10 @@ class Backend(Block):
     grpc_endpoint: str = Field(
         default='127.0.0.1:8001', description='host:port of the gRPC service; default '
                                               '127.0.0.1:8001')
+    http_endpoint: str | None = Field(
+        default=None, description="host:port of the same server's HTTP service: inferences of "
+                                  'models that answer once go there, for less processor time; '
+                                  'without it they go over gRPC like everything else')
     slots: int = Field(
         le=1024, description='requests that the server really runs at once, at least 1: too many '
                              'and a second, invisible queue forms behind the governor; mandatory')
