@@ -65,6 +65,18 @@ def test_all_children_are_ended_on_the_way_out_even_one_that_ignores_the_signal(
         assert not any(is_alive(pid) for pid in pids)
 
 
+def test_a_child_that_waits_for_a_line_is_ended_at_once(tmp_path):
+    """A camera that waits for the start only notes the signal, and goes on waiting."""
+    with Processes(tmp_path, {}) as processes:
+        child = processes.start('camera', python(
+            'import signal, sys\n'
+            'signal.signal(signal.SIGTERM, lambda *_: None)\n'
+            'print("ready", flush=True)\n'
+            'sys.exit(len(sys.stdin.readline()))'))
+        processes.wait_for_line(child, 'ready', timeout_s=10)
+    assert child.returncode == 0
+
+
 def test_a_child_ends_when_its_owner_is_killed(tmp_path):
     owner = subprocess.Popen(python(
         'import sys, time\n'

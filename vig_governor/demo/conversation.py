@@ -16,7 +16,7 @@ from vig_core.units import NS_PER_MS
 RETRY_NS = 250 * NS_PER_MS
 """Whoever was refused asks again, but not at once."""
 
-EXCHANGES_SHOWN = 4
+EXCHANGES_SHOWN = 3
 
 
 @dataclass(slots=True)

@@ -88,9 +88,12 @@ class Child:
         raise ChildDied(f'{self.name} ended with code {code}; the end of {self._log}:\n{tail}')
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM, once, if it still runs."""
+        """Send SIGTERM, once, if it still runs, and let it wait for no more lines."""
         if self.returncode is None:
             self._process.send_signal(signal.SIGTERM)
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
 
     def reap(self, deadline: float) -> None:
         """Wait until ``deadline`` (``time.monotonic``), then kill; the watcher goes too."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -75,21 +76,21 @@ class TextView:
              'bold'), 'results at most ',
             (f'{self._age(snapshot):>7} old', 'red' if is_stale else 'green'),
             f', {in_percent(figures["coverage"])} covered')
-        written = Text(f'{text["answers"]} answers with {text["tokens"]} tokens')
+        written = Text(f'{_counted(text["answers"], "answer")} with {text["tokens"]} tokens')
         if text['refused']:
             written.append(f'; no answer: {counted(text["refused"])}', 'yellow')
-        rows: list[Text] = []
+        rows: list[Text | Padding] = []
         for exchange in text['shown']:
             rows.append(Text(f'? {exchange["question"]}', 'bold'))
-            said = Text(f'  {" ".join(exchange["text"].split())}')
+            said = Text(' '.join(exchange['text'].split()))
             if exchange['reason'] == 'completed':
                 said.append(f'  ({exchange["tokens"]} tokens, '
-                            f'{_requests(exchange["requests"])})', 'dim')
+                            f'{_counted(exchange["requests"], "request")})', 'dim')
             elif exchange['reason']:
                 said.append(f'  (no answer: {exchange["reason"]})', 'yellow')
             else:
                 said.append('▌', 'cyan')
-            rows.append(said)
+            rows.append(Padding(said, (0, 0, 0, 2)))
         if text['refusal']:
             rows.append(Text(f'last refusal: {text["refusal"]}', 'yellow'))
         return Group(Text(self._title, 'italic'), Text(), camera, written, Text(), *rows, Text(),
@@ -132,11 +133,12 @@ def verdict(cameras: Mapping[str, StreamReport],
             texts: Mapping[str, TextReport]) -> str:
     """Say what the camera had in both runs, and the writer."""
     before, after = cameras['direct'], cameras['governed']
+    direct, governed = texts['direct'], texts['governed']
     return (f'{before.stream} ({before.criticality}): without a usable result for '
             f'{before.cycles - before.covered} of {before.cycles} cycles when both go straight to '
             f'the server, {after.cycles - after.covered} of {after.cycles} with the governor. '
-            f'The language model: {texts["direct"].answers} answers against '
-            f'{texts["governed"].answers}, these in {_requests(texts["governed"].requests)}.')
+            f'The language model: {_counted(direct.answers, "answer")} against '
+            f'{governed.answers}, these in {_counted(governed.requests, "request")}.')
 
 
 def samples(record: Mapping[str, Any], count: int) -> list[str]:
@@ -148,7 +150,7 @@ def samples(record: Mapping[str, Any], count: int) -> list[str]:
     answers = [each for each in record['exchanges'] if each['reason'] == 'completed'][:count]
     return [f'"{each["question"]}" '
             f'{" ".join("".join(part[1] for part in each["parts"]).split())} '
-            f'({_requests(each["parts"][-1][3])})' for each in answers]
+            f'({_counted(each["parts"][-1][3], "request")})' for each in answers]
 
 
 def room(plan: DemoPlan, frame_ms: float, costs: WriterCosts) -> str:
@@ -170,5 +172,5 @@ def room(plan: DemoPlan, frame_ms: float, costs: WriterCosts) -> str:
             f'{fits} in one piece, and up to {writer.max_tokens} make an answer.')
 
 
-def _requests(count: int) -> str:
-    return f'{count} request{"" if count == 1 else "s"}'
+def _counted(count: int, what: str) -> str:
+    return f'{count} {what}{"" if count == 1 else "s"}'
