@@ -15,6 +15,7 @@ Rules:
 
 from vig_core import freshness
 from vig_core.admission import class_refused, REFUSED_CLASSES
+from vig_core.claim import Claim
 from vig_core.contract import QueuePolicy
 from vig_core.cooperative import Cooperative, Job
 from vig_core.estimate import RuntimeBook
@@ -23,7 +24,6 @@ from vig_core.ledger import Ledger
 from vig_core.overload import OverloadController
 from vig_core.request import Reason, Request
 from vig_core.roster import Roster
-from vig_core.slots import Claim
 
 
 class Boundaries:

@@ -1,14 +1,18 @@
 """
-Stage C where what runs at the same time concerns each other: ``no_corun`` and interference.
+Stage C where what runs at the same time concerns each other.
 
-The rules of ``lookahead`` and, for what is reserved:
+That is ``no_corun``, interference, and models with fewer instances than there are slots. The
+rules of ``lookahead`` and, for what is reserved:
 
 - An expected frame begins after the end of all that it must not run beside: executions, the
   candidate, frames reserved before it. Behind one whose end nobody proved it never begins.
+- It begins when fewer than all instances of its backend model are in use, counting all that has
+  not ended by then; of several variants the one counts that ends first.
 - It takes longer by the worst measured interference of what still runs when it begins.
-- A frame that is there and waits for the end of such a ban holds a place like an expected one.
-- Whatever waits for the end of a ban takes the slot that ends then. Where that one is taken, it
-  occupies none: the time until then belongs to others.
+- A frame that is there and waits for the end of a ban or for an instance holds a place like an
+  expected one.
+- Whatever waits so takes the slot that ends then. Where that one is taken, it occupies none: the
+  time until then belongs to others.
 
 Some instants move with the clock: the end of a candidate that starts now, of an execution that
 overruns, the arrival of a frame that is overdue. Whenever a moving one is compared with one
@@ -19,13 +23,27 @@ the verdict can change, and nothing before it can.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from vig_core.claim import Claim
 from vig_core.lookahead import Beside, Reservation, Veto
-from vig_core.slots import Claim, SlotTable
+from vig_core.slots import SlotTable
 
 NEVER = 1 << 62
 
 Instant = tuple[int, bool]
 """Nanoseconds, and whether it moves with the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coupling:
+    """
+    How backend models concern each other.
+
+    :ivar interference_ns: measured added time, ``(victim, co_tenant) -> ns``.
+    :ivar instances: of the backend models that have fewer than there are slots.
+    """
+
+    interference_ns: Mapping[tuple[str, str], int]
+    instances: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +102,10 @@ class Schedule:
     tenants: list[Tenant]
 
     @classmethod
-    def of(cls, slots: SlotTable, clock: Clockwork) -> 'Schedule':
-        """Predict from what runs, conservatively."""
+    def of(cls, slots: SlotTable, clock: Clockwork, backend_model: str) -> 'Schedule':
+        """Predict from what runs, conservatively; the first slot is for this backend model."""
         schedule = cls([], [])
-        open_slots, quarantined = slots.in_order_of_dispatch(clock.now_ns)
+        open_slots, quarantined = slots.in_order_of_dispatch(clock.now_ns, backend_model)
         for slot, claims in enumerate(open_slots):
             schedule.free_at.append(schedule._add(claims, slot, clock))
         for claims in quarantined:
@@ -104,10 +122,8 @@ class Schedule:
             elif claim.begins_at_ns + claim.keeps_ns > clock.now_ns:
                 end = (claim.begins_at_ns + claim.keeps_ns, False)
                 clock.note(end[0])
-            variant = claim.request.variant
-            assert variant is not None
             self.tenants.append(Tenant(
-                claim.request.model.name, variant.backend_model, slot, end))
+                claim.request.model.name, claim.backend_model, slot, end))
         return end
 
     def beside(self, candidate: Tenant) -> 'Schedule':
@@ -115,7 +131,7 @@ class Schedule:
         return Schedule([candidate.ends_at, *self.free_at[1:]], [*self.tenants, candidate])
 
     def serve(self, reservation: Reservation, beside: Beside, clock: Clockwork,
-              interference_ns: Mapping[tuple[str, str], int]) -> tuple[Instant, int]:
+              coupling: Coupling) -> tuple[Instant, int]:
         """Reserve a place; returns when the frame is finished and how long it takes."""
         slot = 0
         for other in range(1, len(self.free_at)):
@@ -127,10 +143,11 @@ class Schedule:
         for tenant in self.tenants:
             if tenant.model in beside.banned and clock.is_later(tenant.ends_at, start):
                 holder, start = tenant, tenant.ends_at
-        if start[0] >= NEVER:
-            return start, reservation.stay.planned_ns
-        planned_ns, backend_model = self._fastest(beside, start, clock, interference_ns)
-        finish = (start[0] + planned_ns, start[1])
+        found = None if start[0] >= NEVER else self._first_to_end(beside, start, clock, coupling)
+        if found is None:
+            return (NEVER, False), reservation.stay.planned_ns
+        finish, planned_ns, backend_model, user = found
+        holder = user or holder
         if holder is not None:
             slot = (holder.slot if holder.slot >= 0
                     and self.free_at[holder.slot] == holder.ends_at else -1)
@@ -139,23 +156,57 @@ class Schedule:
         self.tenants.append(Tenant(beside.model, backend_model, slot, finish))
         return finish, planned_ns
 
-    def _fastest(self, beside: Beside, start: Instant, clock: Clockwork,
-                 interference_ns: Mapping[tuple[str, str], int]) -> tuple[int, str]:
-        """Find the fastest variant beside what still runs at ``start``."""
-        best_ns, best = NEVER, ''
+    def _first_to_end(self, beside: Beside, start: Instant, clock: Clockwork, coupling: Coupling
+                      ) -> tuple[Instant, int, str, Tenant | None] | None:
+        """
+        Find the variant that ends first, beside what still runs when it begins.
+
+        :returns: its end and runtime, what it is, and whose instance it waits for, if any;
+            ``None`` where no variant ever begins.
+        """
+        best: tuple[Instant, int, str, Tenant | None] | None = None
         for backend_model, planned_ns in beside.runs:
+            begin, user = start, self._user(backend_model, start, clock, coupling.instances)
+            if user is not None:
+                begin = user.ends_at
+                if begin[0] >= NEVER:
+                    continue
             added_ns = 0
             for tenant in self.tenants:
-                more_ns = interference_ns.get((backend_model, tenant.backend_model), 0)
-                if more_ns > added_ns and clock.is_later(tenant.ends_at, start):
+                more_ns = coupling.interference_ns.get((backend_model, tenant.backend_model), 0)
+                if more_ns > added_ns and clock.is_later(tenant.ends_at, begin):
                     added_ns = more_ns
-            if planned_ns + added_ns < best_ns:
-                best_ns, best = planned_ns + added_ns, backend_model
-        return best_ns, best
+            end = (begin[0] + planned_ns + added_ns, begin[1])
+            if best is None or clock.is_later(best[0], end):
+                best = end, planned_ns + added_ns, backend_model, user
+        return best
+
+    def _user(self, backend_model: str, start: Instant, clock: Clockwork,
+              instances: Mapping[str, int]) -> Tenant | None:
+        """
+        Say whose end frees an instance of a backend model; ``None`` if one is free at start.
+
+        One slot uses one instance, whatever it runs one after the other.
+        """
+        count = instances.get(backend_model)
+        if count is None:
+            return None
+        last_first: list[Tenant] = []
+        for tenant in self.tenants:
+            if tenant.backend_model != backend_model or not clock.is_later(tenant.ends_at, start):
+                continue
+            if tenant.slot >= 0:
+                last_first = [user for user in last_first if user.slot != tenant.slot]
+            place = 0
+            while place < len(last_first) and not clock.is_later(
+                    tenant.ends_at, last_first[place].ends_at):
+                place += 1
+            last_first.insert(place, tenant)
+        return last_first[count - 1] if len(last_first) >= count else None
 
 
 def veto(reservations: Iterable[Reservation], schedule: Schedule, candidate: Tenant,
-         clock: Clockwork, interference_ns: Mapping[tuple[str, str], int]) -> Veto | None:
+         clock: Clockwork, coupling: Coupling) -> Veto | None:
     """
     Judge a candidate that would start on the first slot.
 
@@ -173,8 +224,8 @@ def veto(reservations: Iterable[Reservation], schedule: Schedule, candidate: Ten
         if apart_until_ns <= arrival_ns and _is_same_from(
                 arrival_ns, schedule.free_at, with_it.free_at):
             return None
-        alone, alone_ns = schedule.serve(reservation, beside, clock, interference_ns)
-        finish, _ = with_it.serve(reservation, beside, clock, interference_ns)
+        alone, alone_ns = schedule.serve(reservation, beside, clock, coupling)
+        finish, _ = with_it.serve(reservation, beside, clock, coupling)
         deadline = (reservation.deadline_ns if beside.budget_ns is None
                     else arrival_ns + max(beside.budget_ns, alone_ns), reservation.is_moving)
         clock.note(reservation.changes_at_ns)

@@ -2,7 +2,8 @@
 The next quantum of a generative job: as much as fits, or why nothing does.
 
 Rules: those of ``quantum`` for the size, then the ordinary look-ahead for what came out. Where
-that still finds a frame late, frames that a quantum would slow are kept apart from it too.
+that still finds a frame late, frames that a quantum would slow are kept apart from it too. A
+frame that needs the instance which the quantum uses is kept apart like one that is banned.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +30,10 @@ class Cutter:
         self._runtimes = runtimes
         self._interference_ns = system.interference_ns
         self._banned = banned
+        self._sharing = {name: frozenset(
+            model.name for model in system.models.values()
+            if all(variant.backend_model == name for variant in model.runnable_variants))
+            for name in system.instances}
 
     def rest_plans_ns(self, request: Request, job: Job, variants: Sequence[Variant],
                       co_runners: Sequence[str] | None) -> Sequence[int]:
@@ -68,9 +73,11 @@ class Cutter:
         def plan_ns(tokens: int) -> int:
             return beside_ns + alone_ns(tokens)
 
+        apart = self._banned[model.name]
+        if self._slots.takes_last_instance(variant.backend_model, now_ns):
+            apart |= self._sharing[variant.backend_model]
         stopper, until_ns = None, NEVER
-        for is_apart in frames_apart(self._banned[model.name], variant.backend_model,
-                                     self._interference_ns):
+        for is_apart in frames_apart(apart, variant.backend_model, self._interference_ns):
             gap = find_gap(expected(), free_at_ns, now_ns, is_apart,
                            self._slots.overruns_at_ns())
             until_ns = min(until_ns, gap.until_ns)

@@ -16,8 +16,10 @@ class Held:
 
     :ivar veto: the look-ahead holds it.
     :ivar wait: it waits for its own successor.
-    :ivar shortage: no quantum of it fits. Where all three are ``None``, ``no_corun`` holds it and
-        only an event can end that.
+    :ivar shortage: no quantum of it fits.
+    :ivar behind_id: a request that uses an instance of the backend model that it should run on,
+        where none is free. Where this and the three before are ``None``, ``no_corun`` holds it.
+        Only an event can end either.
     :ivar recheck_ns: an earlier instant at which its own variant would change, if any.
     :ivar because: why, where this is held for the first time in this way; made to be said.
     """
@@ -28,6 +30,7 @@ class Held:
     wait: Wait | None = None
     recheck_ns: int | None = None
     shortage: Shortage | None = None
+    behind_id: int | None = None
     because: object = ''
 
 

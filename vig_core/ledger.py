@@ -51,6 +51,7 @@ class StreamLedger:
     running: int = 0
     deadline_misses: int = 0
     deferred: int = 0
+    awaited: int = 0
     tokens: int = 0
     quanta: int = 0
     prefill_ns: int = 0
@@ -234,6 +235,7 @@ def _describe(account: StreamLedger, now_ns: int, selector: VariantSelector,
         last_result_age_ns=(None if account.last_capture_ns is None
                             else now_ns - account.last_capture_ns),
         deadline_misses=account.deadline_misses, deferred=account.deferred,
+        awaited=account.awaited,
         variant_id=variant.variant_id if variant else None,
         planned_ns=runtimes.plan_ns(variant) if variant else None,
         margin_percent=runtimes.margin_percent(variant) if variant else 0,

@@ -37,7 +37,14 @@ class RuntimeProfile:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One physical backend model behind a logical one."""
+    """
+    One physical backend model behind a logical one.
+
+    :ivar signature: digest of the inputs and outputs; variants with different ones are not
+        interchangeable.
+    :ivar instances: how many executions of the backend model the server runs at once; ``None``
+        for as many as there are slots.
+    """
 
     variant_id: str
     backend_model: str
@@ -45,7 +52,7 @@ class Variant:
     quality: float = 1.0
     quality_source: QualitySource = QualitySource.USER_DECLARED
     signature: str = ''
-    """Digest of the inputs and outputs; variants with different ones are not interchangeable."""
+    instances: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +178,17 @@ class System:
     max_inflight_bytes: int = 512 * 1024 * 1024
     is_miss_aware: bool = False
 
+    @property
+    def instances(self) -> Mapping[str, int]:
+        """
+        How many executions of a backend model run at once, where that is fewer than all slots.
+
+        Whoever sends to a backend model shares its instances, whatever the logical model.
+        """
+        return {variant.backend_model: variant.instances for model in self.models.values()
+                for variant in model.variants
+                if variant.instances is not None and variant.instances < self.slots}
+
     def background_percent(self, model: Model) -> int:
         """
         Share of its requests that a stream of this model should see completed, 0 for none.
@@ -204,6 +222,7 @@ class System:
                 f'{self.margin_percent} plans with less than was measured; at least 100')
         if self.inference_timeout_ns <= 0:
             raise ContractError(('backend', 'inference_timeout_ms'), 'must be positive')
+        self._check_instances()
         for stream, model in self.streams.items():
             if model not in self.models:
                 raise ContractError(
@@ -215,3 +234,20 @@ class System:
                     raise ContractError(
                         ('backend', 'no_corun'),
                         f'{name!r} is no model; there are {", ".join(sorted(self.models))}')
+
+    def _check_instances(self) -> None:
+        """Refuse a backend model that can run nothing, or that is described in two ways."""
+        known: dict[str, tuple[str, int]] = {}
+        for model in self.models.values():
+            for variant in model.variants:
+                count, at = variant.instances, ('models', model.name, 'variants')
+                if count is None:
+                    continue
+                if count < 1:
+                    raise ContractError(at, f'{count} instances of {variant.backend_model} leave '
+                                        'nothing to run on')
+                first, before = known.setdefault(variant.backend_model, (model.name, count))
+                if before != count:
+                    raise ContractError(
+                        at, f'{variant.backend_model} has {count} instances here and {before} at '
+                        f'models.{first}; a backend model has one number')

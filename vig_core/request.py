@@ -65,6 +65,21 @@ TRANSITIONS: dict[tuple[State, Trigger], State] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """
+    An instance that a request waits for.
+
+    :ivar since_ns: since when, with a credit free.
+    :ivar behind_id: a request that used one at that time, of ``behind_stream``.
+    """
+
+    since_ns: int
+    backend_model: str
+    behind_id: int
+    behind_stream: str
+
+
 @dataclass(slots=True, eq=False)
 class Request:
     """
@@ -73,6 +88,7 @@ class Request:
     :ivar useless_from_ns: first instant at which starting it is useless; ``None`` for never.
     :ivar held_for: the stream that it was said to be held back for, its own where a fresher frame
         is expected; empty for none.
+    :ivar awaits: an instance that it has waited for since its arrival or its last quantum.
     :ivar rank: who goes first, see ``order``; the smaller goes first.
     :ivar job: how far a generative request has come; ``None`` for any other.
     """
@@ -94,6 +110,7 @@ class Request:
     is_waiting_for_fresher: bool = False
     held_for: str = ''
     job: Job | None = None
+    awaits: Awaited | None = None
     rank: tuple[int, int, int, int] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -7,15 +7,16 @@ and its credit is back) and ``give_up`` (its client is told, its execution may g
 """
 
 from vig_core.actions import Action, Dispatch, ReleaseInput, Terminate
+from vig_core.claim import Claim
 from vig_core.cooperative import Job, TextsRead
 from vig_core.ledger import Ledger
 from vig_core.model import System
 from vig_core.queue import Ended, WaitingQueue
-from vig_core.request import Reason, Request, Trigger
-from vig_core.slots import Claim, SlotTable
+from vig_core.request import Awaited, Reason, Request, Trigger
+from vig_core.slots import SlotTable
 from vig_core.variants import Choice
 from vig_core.why import Delivered, TooOld
-from vig_core.why_waiting import NeverFits, NothingFits, Waited
+from vig_core.why_waiting import AfterWaiting, NeverFits, NothingFits, Waited
 
 NEVER = 1 << 62
 
@@ -31,7 +32,8 @@ class Roster:
         self._busy_queues: dict[str, WaitingQueue] = {}
         self.slots = SlotTable(
             system.slots, system.pipelining_depth, system.pipelining_lead_ns,
-            is_apart=bool(system.no_corun or system.interference_ns))
+            is_apart=bool(system.no_corun or system.interference_ns),
+            instances=system.instances)
         self.texts = TextsRead()
         self.requests: dict[int, Request] = {}
         self.inflight_bytes = 0
@@ -103,10 +105,22 @@ class Roster:
         account = self.ledger.of(request)
         account.note_waiting(-1, self.now_ns, has_started=True)
         account.running += 1
+        because: object = choice.because
+        if request.awaits is not None:
+            because = AfterWaiting(
+                because, self.now_ns - request.awaits.since_ns, request.awaits.backend_model,
+                request.awaits.behind_id, request.awaits.behind_stream)
+            request.awaits = None
         self.actions.append(Dispatch(
             request.request_id, request.model.name, choice.variant.variant_id,
-            choice.variant.backend_model, choice.planned_ns, choice.tokens,
-            choice.because))
+            choice.variant.backend_model, choice.planned_ns, choice.tokens, because))
+
+    def await_instance(self, request: Request, backend_model: str, behind_id: int) -> None:
+        """Book that a request waits although a credit is free; once for each wait."""
+        if request.awaits is None:
+            request.awaits = Awaited(self.now_ns, backend_model, behind_id,
+                                     self.requests[behind_id].stream)
+            self.ledger.of(request).awaited += 1
 
     def _start_quantum(self, request: Request, job: Job, choice: Choice) -> int:
         """Book that a quantum starts; only the first takes a turn. Returns its median time."""
@@ -177,9 +191,12 @@ class Roster:
         if ended is not None and ended_at_ns == self.now_ns:
             return Waited(because, waited_ns, request.stream, request.held_for,
                           ended.request_id, ended.stream, ran_ns, others=len(self.slots))
-        if self.slots.has_credit:
+        awaits = request.awaits
+        claim = next((each for each in self.slots if awaits is not None
+                      and each.backend_model == awaits.backend_model), None)
+        if self.slots.has_credit and claim is None:
             return Waited(because, waited_ns, request.stream, request.held_for)
-        claim = next(iter(self.slots))
+        claim = claim or next(iter(self.slots))
         return Waited(because, waited_ns, request.stream, request.held_for,
                       claim.request.request_id, claim.request.stream,
                       self.now_ns - claim.taken_at_ns, claim.is_quarantined, len(self.slots) - 1)

@@ -173,6 +173,10 @@ class Scheduler:
     def _defer(self, held: Held) -> None:
         """Say each kind of hold once per request (adr/0004); that of a hopeless job is one."""
         request, veto, wait, shortage = held.request, held.veto, held.wait, held.shortage
+        if held.behind_id is not None and held.choice is not None:
+            self._roster.await_instance(request, held.choice.variant.backend_model,
+                                        held.behind_id)
+            return
         if shortage is not None and _is_news(request, shortage):
             self._ledger.of(request).deferred += not request.is_deferred
             request.is_deferred, request.held_for = True, shortage.gap.ends_for

@@ -12,6 +12,7 @@ from functools import partial
 
 from vig_core import corun
 from vig_core.actions import OverloadState
+from vig_core.choosing import Chooser
 from vig_core.contract import Criticality, QueuePolicy
 from vig_core.cutting import Cutter
 from vig_core.estimate import Occupancy, RuntimeBook
@@ -53,8 +54,13 @@ class Selector:
         self._interference_ns = system.interference_ns
         self._alone_ns: dict[str, Sequence[int]] = {}
         self._book_version = -1
+        self._chooser = Chooser(slots, runtimes, selectors)
         self._cutter = Cutter(system, slots, runtimes, self._banned)
-        self._is_coupled = bool(system.no_corun or system.interference_ns) and (
+        self._coupling = corun.Coupling(system.interference_ns, system.instances)
+        self._limited = frozenset(
+            model.name for model in system.models.values()
+            if any(variant.backend_model in system.instances for variant in model.variants))
+        self._is_coupled = bool(self._limited or system.no_corun or system.interference_ns) and (
             system.slots > 1 or system.pipelining_depth > 0)
 
     def select(self, candidates: Iterable[Request], *, now_ns: int, overload: OverloadState,
@@ -66,11 +72,11 @@ class Selector:
         :param is_guarding: False while draining: nothing is expected any more.
         """
         found = Selection()
-        free_at_ns = self._slots.next_free_ns(now_ns)
+        soonest_ns = self._slots.next_free_ns(now_ns)
         running_models = ({claim.request.model.name for claim in self._slots}
                           if self._has_bans else None)
-        co_runners = [claim.request.variant.backend_model for claim in self._slots
-                      if claim.request.variant is not None] if self._interference_ns else None
+        co_runners = ([claim.backend_model for claim in self._slots]
+                      if self._interference_ns else None)
         waiting_for_an_end: list[Request] = []
         arrivals: Sequence[Expected] | None = None if is_guarding else []
         for request in candidates:
@@ -86,7 +92,17 @@ class Selector:
             if request.job is not None:
                 plans_ns = self._cutter.rest_plans_ns(
                     request, request.job, self._selectors[model.name].variants, co_runners)
-            choice = self._choose(request, free_at_ns[0], overload, plans_ns)
+            begins = (self._chooser.begins(request, now_ns) if model.name in self._limited
+                      else ())
+            choice = self._chooser.choose(request, soonest_ns[0], overload, plans_ns, begins)
+            if choice.behind_id is not None:
+                found.held.append(Held(request, choice, None, None, self._chooser.recheck_ns(
+                    request, soonest_ns[0], now_ns, overload, plans_ns, begins),
+                    behind_id=choice.behind_id))
+                waiting_for_an_end.append(request)
+                continue
+            free_at_ns = soonest_ns if not begins else self._slots.next_free_ns(
+                now_ns, choice.variant.backend_model)
             wait = self._wait(request, choice, free_at_ns, now_ns) if is_guarding else None
             stopper, shortage = None, None
             if wait is None and model.criticality is not Criticality.PROTECTED:
@@ -104,8 +120,8 @@ class Selector:
             if wait is None and stopper is None and shortage is None:
                 found.start, found.choice = request, choice
                 return found
-            found.held.append(Held(request, choice, stopper, wait, self._recheck_ns(
-                request, free_at_ns[0], now_ns, overload, plans_ns), shortage))
+            found.held.append(Held(request, choice, stopper, wait, self._chooser.recheck_ns(
+                request, soonest_ns[0], now_ns, overload, plans_ns, begins), shortage))
             if shortage is not None:
                 found.held[-1].because = shortage.because
             elif wait is not None and not request.is_waiting_for_fresher:
@@ -146,23 +162,6 @@ class Selector:
         return [planned_ns + added_ns(self._interference_ns, variant.backend_model, co_runners)
                 for planned_ns, variant in zip(alone_ns, self._selectors[name].variants)]
 
-    def _choose(self, request: Request, start_ns: int, overload: OverloadState,
-                plans_ns: Sequence[int]) -> Choice:
-        """Stage D; a job stays with the variant that it began with."""
-        if request.variant is not None:
-            choice = Choice(request.variant, plans_ns[0], False,
-                            request.deadline_at_ns - start_ns)
-        else:
-            choice = self._selectors[request.model.name].resolve(
-                start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
-                plans_ns=plans_ns)
-        if request.job is None:
-            choice.occupancy = self._runtimes.occupancy(choice.variant)
-        elif request.model.cooperative is not None:
-            choice.tokens = request.job.remaining
-            choice.reads = request.model.cooperative.reads(request.job)
-        return choice
-
     def _look_ahead(self, request: Request, choice: Choice, free_at_ns: list[int],
                     held: Sequence[Request], arrivals: Iterable[Expected],
                     now_ns: int) -> Veto | None:
@@ -191,6 +190,8 @@ class Selector:
         account = self._ledger.of(request)
         if account.forecast is None:
             return None
+        if request.model.name in self._limited:
+            free_at_ns = self._slots.successor_free_ns(choice.variant.backend_model, now_ns)
         return wait_for_successor(request, choice.variant.profile, now_ns=now_ns,
                                   free_at_ns=free_at_ns, forecast=account.forecast,
                                   monitor=account.monitor)
@@ -217,29 +218,31 @@ class Selector:
         :param held: those before this one that wait for the end of a ban.
         """
         clock = corun.Clockwork(now_ns)
-        schedule = corun.Schedule.of(self._slots, clock)
+        backend_model = choice.variant.backend_model
+        schedule = corun.Schedule.of(self._slots, clock, backend_model)
         begins_ns, is_moving = schedule.free_at[0]
-        candidate = corun.Tenant(request.model.name, choice.variant.backend_model, 0,
-                                 (begins_ns + choice.planned_ns, is_moving))
+        candidate = corun.Tenant(request.model.name, backend_model, 0, (
+            begins_ns + self._slots.alone_ns(choice.planned_ns), is_moving))
         below = request.model.criticality
         waiting = [each for each in held if each.model.criticality < below]
         streams = {each.stream for each in waiting}
         reservations = [self._reserve_waiting(each) for each in waiting]
         reservations += (each for each in self._reservations(arrivals, request.model, now_ns)
                          if each.stream not in streams)
-        return corun.veto(reservations, schedule, candidate, clock, self._interference_ns)
+        return corun.veto(reservations, schedule, candidate, clock, self._coupling)
 
     def _reserve_waiting(self, request: Request) -> Reservation:
         runs = self._runs(request.model)
         planned_ns = min(planned_ns for _, planned_ns in runs)
         return Reservation(
             request.stream, request.arrived_at_ns, Stay(planned_ns, planned_ns),
-            request.deadline_at_ns, False, corun.NEVER,
+            request.deadline_at_ns - self._slots.overlap_ns, False, corun.NEVER,
             Beside(request.model.name, self._banned[request.model.name], runs, None))
 
     def _runs(self, model: Model) -> tuple[tuple[str, int], ...]:
-        return tuple((variant.backend_model, planned_ns) for variant, planned_ns in zip(
-            self._selectors[model.name].variants, self._plans_ns(model.name)))
+        return tuple(
+            (variant.backend_model, self._slots.alone_ns(planned_ns)) for variant, planned_ns
+            in zip(self._selectors[model.name].variants, self._plans_ns(model.name)))
 
     def _reservations(self, arrivals: Iterable[Expected], candidate: Model,
                       now_ns: int) -> Iterator[Reservation]:
@@ -298,21 +301,5 @@ class Selector:
             expected.arrival_ns + max(budget_ns - under_way_ns, stay.alone_ns),
             expected.is_overdue, expected.changes_at_ns,
             Beside(guard.model.name, self._banned[guard.model.name], self._runs(guard.model),
-                   budget_ns) if self._is_coupled else None,
+                   budget_ns - under_way_ns) if self._is_coupled else None,
             self._longest_gaps_ns[guard.model.name])
-
-    def _recheck_ns(self, request: Request, start_ns: int, now_ns: int, overload: OverloadState,
-                    plans_ns: Sequence[int]) -> int | None:
-        """
-        First later instant at which another variant would be chosen for this candidate.
-
-        Its start stands still until what runs on its slot overruns, and moves with the clock then.
-        """
-        if request.variant is not None:
-            return None
-        changes_ns = self._selectors[request.model.name].next_change_ns(
-            start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
-            plans_ns=plans_ns)
-        if changes_ns is None:
-            return None
-        return changes_ns - start_ns + self._slots.next_moves_from_ns(now_ns)

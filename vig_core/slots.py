@@ -11,57 +11,19 @@ Rules:
 - Where it was learned how long an execution keeps its slot (adr/0022), that counts from the end of
   the one before it. One that finds its slot idle keeps it as long as without that knowledge.
 - A claim whose client gave up stays: its slot is quarantined and takes nothing new.
+- Where a backend model has fewer instances than there are slots, ``instances`` says which slots
+  it may take.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
+from vig_core.claim import Claim, dry_at_ns, is_quarantined
 from vig_core.estimate import Occupancy
+from vig_core.instances import Begin, NEVER, next_instance, used, used_beside
 from vig_core.request import Request
 
-NEVER = 1 << 62
 LEAST_SHARE = 4
 """However long the lead: an execution keeps its slot for a fourth of its runtime."""
-
-
-@dataclass(slots=True, eq=False)
-class Claim:
-    """
-    A credit in use.
-
-    :ivar taken_at_ns: when it was dispatched.
-    :ivar begins_at_ns: when the execution began as far as is known.
-    :ivar planned_ns: conservative runtime, from dispatch to answer.
-    :ivar keeps_ns: how long it keeps its slot from the next, conservatively, from its begin.
-    :ivar optimistic_ns: the same by the median.
-    :ivar clears_at_ns: it cannot have cleared its slot before, however early it began.
-    :ivar expected_at_ns: the same by the median.
-    :ivar ahead: how many executions must end before it can begin; -1 where nobody knows.
-    :ivar followed_at_ns: when the last of them was answered.
-    :ivar neighbours: backend models that ran at the same time at any moment of this one.
-    """
-
-    request: Request
-    slot: int
-    taken_at_ns: int
-    begins_at_ns: int
-    planned_ns: int
-    keeps_ns: int
-    optimistic_ns: int
-    clears_at_ns: int
-    expected_at_ns: int
-    ahead: int = 0
-    followed_at_ns: int | None = None
-    is_quarantined: bool = False
-    neighbours: frozenset[str] = frozenset()
-
-    def frees_at_ns(self, begins_at_ns: int) -> int:
-        """Say when it clears its slot, conservatively, if it begins then."""
-        return max(begins_at_ns + self.keeps_ns, self.clears_at_ns)
-
-    def apart_ns(self, now_ns: int) -> int | None:
-        """Time since the answer that it followed; ``None`` where it followed none."""
-        return None if self.followed_at_ns is None else now_ns - self.followed_at_ns
 
 
 class SlotTable:
@@ -75,18 +37,20 @@ class SlotTable:
     """
 
     def __init__(self, slots: int, pipelining_depth: int, lead_ns: int | None = None, *,
-                 is_apart: bool = False) -> None:
+                 is_apart: bool = False, instances: Mapping[str, int] | None = None) -> None:
         """
         Start with every credit free.
 
         :param lead_ns: ``None`` is a lead without end.
         :param is_apart: what runs together matters, so no execution may begin before the answer
             of another: the lead opens credits and shortens no plan.
+        :param instances: of the backend models that have fewer than there are slots.
         """
         self._credits = 1 + pipelining_depth
         self._lead_ns = lead_ns if pipelining_depth else None
         self.overlap_ns = 0 if is_apart else self._lead_ns or 0
-        self._is_apart = is_apart
+        self._instances = instances or {}
+        self._is_learning = not is_apart and not instances
         self._now_ns = 0
         self.opens_at_ns = NEVER
         self._claims: list[list[Claim]] = [[] for _ in range(slots)]
@@ -116,36 +80,69 @@ class SlotTable:
     @property
     def quarantined(self) -> int:
         """Count the slots that wait for a proof of an end."""
-        return sum(1 for claims in self._claims if _is_quarantined(claims))
+        return sum(1 for claims in self._claims if is_quarantined(claims))
 
     @property
     def is_fully_quarantined(self) -> bool:
         """Whether nothing can start until an end is proven."""
-        return self._quarantined > 0 and all(map(_is_quarantined, self._claims))
+        return self._quarantined > 0 and all(map(is_quarantined, self._claims))
 
-    def next_free_ns(self, now_ns: int) -> list[int]:
-        """Predict when each slot is free, conservatively, the one for the next dispatch first."""
+    def next_free_ns(self, now_ns: int, backend_model: str | None = None) -> list[int]:
+        """
+        Predict when each slot is free, conservatively, the one for the next dispatch first.
+
+        :param backend_model: what is dispatched; it must be able to ``begin``.
+        """
         if len(self._claims) == 1:
-            return [self._dry_at_ns(self._claims[0], now_ns)]
-        best = self._best(now_ns)
-        return [self._dry_at_ns(self._claims[best], now_ns),
-                *(self._dry_at_ns(claims, now_ns) for slot, claims
-                  in enumerate(self._claims) if slot != best and not _is_quarantined(claims))]
+            return [dry_at_ns(self._claims[0], now_ns)]
+        best = self._best(now_ns, backend_model)
+        return [dry_at_ns(self._claims[best], now_ns),
+                *(dry_at_ns(claims, now_ns) for slot, claims
+                  in enumerate(self._claims) if slot != best and not is_quarantined(claims))]
 
     def next_moves_from_ns(self, now_ns: int) -> int:
         """Say from when on the start of the next dispatch moves with the clock."""
-        return self._dry_at_ns(self._claims[self._best(now_ns)][:1], now_ns)
+        return dry_at_ns(self._claims[self._best(now_ns)][:1], now_ns)
 
-    def in_order_of_dispatch(self, now_ns: int) -> tuple[list[list[Claim]], list[list[Claim]]]:
+    def begin(self, backend_model: str, now_ns: int) -> Begin:
+        """Predict when an execution could begin; there must be a credit."""
+        slot = self._best(now_ns, backend_model)
+        if slot < 0:
+            return next_instance(self._claims, backend_model, self._instances[backend_model],
+                                 now_ns)
+        claims = self._claims[slot]
+        return Begin(dry_at_ns(claims, now_ns), dry_at_ns(claims[:1], now_ns))
+
+    def takes_last_instance(self, backend_model: str, now_ns: int) -> bool:
+        """Whether the next dispatch to a backend model leaves no instance of it unused."""
+        instances = self._instances.get(backend_model)
+        return instances is not None and instances <= 1 + used_beside(
+            self._claims, self._best(now_ns, backend_model), backend_model)
+
+    def successor_free_ns(self, backend_model: str, now_ns: int) -> list[int]:
+        """
+        Predict when the slots are free that may run the next dispatch and its successor.
+
+        :param backend_model: of both; it must be able to ``begin``.
+        """
+        best = self._best(now_ns, backend_model)
+        is_last = self.takes_last_instance(backend_model, now_ns)
+        return [dry_at_ns(self._claims[best], now_ns),
+                *(dry_at_ns(claims, now_ns) for slot, claims in enumerate(self._claims)
+                  if slot != best and not is_quarantined(claims)
+                  and (not is_last or used(claims, backend_model)))]
+
+    def in_order_of_dispatch(self, now_ns: int, backend_model: str | None = None
+                             ) -> tuple[list[list[Claim]], list[list[Claim]]]:
         """
         List the claims of each slot, in the order of ``next_free_ns``, first to run first.
 
         :returns: those of the slots that can take something, and those of the quarantined ones.
         """
-        best = self._best(now_ns)
+        best = self._best(now_ns, backend_model)
         rest = [claims for slot, claims in enumerate(self._claims) if slot != best]
-        return ([self._claims[best], *(each for each in rest if not _is_quarantined(each))],
-                [each for each in rest if _is_quarantined(each)])
+        return ([self._claims[best], *(each for each in rest if not is_quarantined(each))],
+                [each for each in rest if is_quarantined(each)])
 
     def earliest_start_ns(self, now_ns: int) -> int:
         """
@@ -168,7 +165,7 @@ class SlotTable:
         if self._credits == 1:
             return []
         return [claims[0].frees_at_ns(claims[0].begins_at_ns) for claims in self._claims
-                if len(claims) > 1 and not _is_quarantined(claims)]
+                if len(claims) > 1 and not is_quarantined(claims)]
 
     def look(self, now_ns: int) -> None:
         """Open the credits whose lead has come."""
@@ -184,19 +181,19 @@ class SlotTable:
 
     def take(self, request: Request, *, now_ns: int, planned_ns: int, optimistic_ns: int,
              occupancy: Occupancy | None = None) -> Claim:
-        """Claim a credit on the open slot that is free first; there must be one."""
+        """Claim a credit on the open slot that is free first; there must be one for it."""
         self._now_ns = now_ns
-        slot = self._best(now_ns) if len(self._claims) > 1 else 0
-        begins_at_ns = self._dry_at_ns(self._claims[slot], now_ns)
+        assert request.variant is not None
+        slot = self._best(now_ns, request.variant.backend_model) if len(self._claims) > 1 else 0
+        begins_at_ns = dry_at_ns(self._claims[slot], now_ns)
         keeps_ns, median_ns = self.alone_ns(planned_ns), self.alone_ns(optimistic_ns)
         claim = Claim(request, slot, now_ns, begins_at_ns, planned_ns, keeps_ns, median_ns,
                       now_ns + keeps_ns, now_ns + median_ns)
         if occupancy is not None:
             claim.keeps_ns = min(keeps_ns, occupancy.planned_ns)
             claim.optimistic_ns = min(median_ns, occupancy.median_ns)
-        claim.ahead = (-1 if self._is_apart or self._quarantined
+        claim.ahead = (-1 if not self._is_learning or self._quarantined
                        else max(0, len(self._by_request) + 1 - len(self._claims)))
-        assert request.variant is not None
         if self._by_request:
             self._meet(claim, request.variant.backend_model)
         self._claims[slot].append(claim)
@@ -222,8 +219,7 @@ class SlotTable:
     def _meet(self, claim: Claim, backend_model: str) -> None:
         running = set()
         for other in self._by_request.values():
-            assert other.request.variant is not None
-            running.add(other.request.variant.backend_model)
+            running.add(other.backend_model)
             other.neighbours = other.neighbours | {backend_model}
         claim.neighbours = frozenset(running)
 
@@ -275,7 +271,7 @@ class SlotTable:
 
     def _has_room(self, claims: list[Claim]) -> bool:
         return len(claims) < self._credits and not (
-            self._quarantined and _is_quarantined(claims))
+            self._quarantined and is_quarantined(claims))
 
     def _opens_at_ns(self, claims: list[Claim]) -> int:
         assert self._lead_ns is not None
@@ -284,27 +280,18 @@ class SlotTable:
             ends_at_ns = max(ends_at_ns + claim.optimistic_ns, claim.expected_at_ns)
         return ends_at_ns - self._lead_ns + self.overlap_ns
 
-    def _best(self, now_ns: int) -> int:
+    def _best(self, now_ns: int, backend_model: str | None = None) -> int:
         best, best_ns = -1, 0
+        instances = None if backend_model is None else self._instances.get(backend_model)
         for slot, claims in enumerate(self._claims):
-            if self._is_open(claims):
-                dry_ns = self._dry_at_ns(claims, now_ns)
+            if self._is_open(claims) and (
+                    instances is None or backend_model is None
+                    or used_beside(self._claims, slot, backend_model) < instances):
+                dry_ns = dry_at_ns(claims, now_ns)
                 if best < 0 or dry_ns < best_ns:
                     best, best_ns = slot, dry_ns
         return best
 
     def _behind_ns(self) -> list[int]:
         return [sum(claim.optimistic_ns for claim in claims[1:])
-                for claims in self._claims if not _is_quarantined(claims)]
-
-    @staticmethod
-    def _dry_at_ns(claims: list[Claim], now_ns: int) -> int:
-        dry_ns = now_ns
-        for claim in claims:
-            begins_ns = claim.begins_at_ns if claim is claims[0] else dry_ns
-            dry_ns = max(dry_ns, claim.frees_at_ns(begins_ns))
-        return dry_ns
-
-
-def _is_quarantined(claims: list[Claim]) -> bool:
-    return any(claim.is_quarantined for claim in claims)
+                for claims in self._claims if not is_quarantined(claims)]

@@ -21,6 +21,7 @@ class StreamSnapshot:
     :ivar profile_remark: why the profile of the current variant is wrong, or empty.
     :ivar tokens: written by a generative model, in ``quanta`` backend requests; their time is
         divided in the proportion of the cost model.
+    :ivar awaited: how often a request waited for an instance although a slot was free.
     """
 
     stream: str
@@ -60,6 +61,7 @@ class StreamSnapshot:
     prefill_ns: int = 0
     decode_ns: int = 0
     fixed_ns: int = 0
+    awaited: int = 0
 
     @property
     def coverage(self) -> float:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from vig_core.actions import OverloadState
 from vig_core.estimate import Occupancy
+from vig_core.instances import NEVER
 from vig_core.model import Model, Variant
 from vig_core.why_waiting import Chosen, Reading
 
@@ -29,10 +30,12 @@ class Choice:
 
     :ivar has_reserve: a better variant would have met the deadline too.
     :ivar left_ns: from its begin to the deadline.
-    :ivar better: the variants of a higher quality, and their plans.
+    :ivar better: the variants of a higher quality, and their plans; ``NEVER`` for one whose
+        instances wait for a proof of an end.
     :ivar tokens: of a generative job: to write at most.
     :ivar reads: of a generative job: to read before, where that takes time.
     :ivar occupancy: how long it keeps its slot from the next, where that was learned.
+    :ivar behind_id: a request that uses the instance that it needs; ``None`` where one is free.
     """
 
     variant: Variant
@@ -44,13 +47,20 @@ class Choice:
     is_overloaded: bool = False
     occupancy: Occupancy | None = None
     reads: int = 0
+    behind_id: int | None = None
+
+    def begin_later(self, wait_ns: int, behind_id: int | None) -> None:
+        """Take the wait for its slot and instance, with which it was chosen, out of its plan."""
+        self.planned_ns -= wait_ns
+        self.left_ns -= wait_ns
+        self.behind_id = behind_id
 
     @property
     def because(self) -> Chosen | Reading:
         """Say why it is this one."""
         chosen = Chosen(self.planned_ns, self.left_ns, tuple(
-            (variant.variant_id, planned_ns) for variant, planned_ns in self.better),
-            self.is_overloaded)
+            (variant.variant_id, planned_ns) for variant, planned_ns in self.better
+            if planned_ns < NEVER), self.is_overloaded)
         return Reading(chosen, self.reads) if self.reads else chosen
 
 
@@ -106,9 +116,17 @@ class VariantSelector:
         if len(plans_ns) == 1 or overload in _FASTEST_ONLY:
             return None
         starts_ns = [deadline_ns - planned_ns + 1 for planned_ns in plans_ns]
-        if self._reserve_since_ns is not None:
-            starts_ns.append(self._reserve_since_ns + self._dwell_ns(overload))
+        upgrade_ns = self.upgrade_ns(start_ns, overload)
+        if upgrade_ns is not None:
+            starts_ns.append(upgrade_ns)
         return min((other_ns for other_ns in starts_ns if other_ns > start_ns), default=None)
+
+    def upgrade_ns(self, start_ns: int, overload: OverloadState) -> int | None:
+        """First later start at which the reserve has lasted long enough, if there is one."""
+        if self._reserve_since_ns is None or overload in _FASTEST_ONLY:
+            return None
+        upgrade_ns = self._reserve_since_ns + self._dwell_ns(overload)
+        return upgrade_ns if upgrade_ns > start_ns else None
 
     def commit(self, choice: Choice, now_ns: int) -> None:
         """Remember what was dispatched."""

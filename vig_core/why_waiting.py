@@ -117,12 +117,35 @@ class Awaiting:
 
 
 @value
+class AfterWaiting:
+    """
+    How long a request waited for an instance of a backend model, when that is over.
+
+    :ivar why: what was decided then.
+    :ivar behind_id: the request that used the instance at first; ``behind_stream`` is empty for
+        one from before.
+    """
+
+    why: object
+    waited_ns: int
+    backend_model: str
+    behind_id: int
+    behind_stream: str
+
+    def __str__(self) -> str:
+        """Add it to what was decided."""
+        of = f' of {self.behind_stream}' if self.behind_stream else ' from before'
+        return (f'{self.why}; it had waited {text_ms(self.waited_ns)} for an instance of '
+                f'{self.backend_model}, which ran request {self.behind_id}{of}')
+
+
+@value
 class Chosen:
     """
     A variant was taken.
 
     :ivar left_ns: from its begin to the deadline.
-    :ivar longer: id and plan of each better variant.
+    :ivar longer: id and plan of each better variant, a wait for its instance included.
     :ivar is_overloaded: the fastest had to be taken whatever the deadline.
     """
 

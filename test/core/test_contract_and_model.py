@@ -1,5 +1,7 @@
 """What a contract, a model and a system refuse, with the sentence that says why."""
 
+from dataclasses import replace
+
 import pytest
 from vig_core.contract import Contract, MissBudget
 from vig_core.errors import ContractError
@@ -49,6 +51,11 @@ from virtual_server import model, system, variant
      "'n' is no model; there are m"),
     (lambda: system(model('m'), no_corun=frozenset({frozenset({'m', 'n'})})),
      'backend.no_corun', "'n' is no model"),
+    (lambda: system(model('m', variants=[replace(variant('m', p50=1), instances=0)])),
+     'models.m.variants', '0 instances of m_main leave nothing to run on'),
+    (lambda: system(*(model(name, variants=[replace(variant('m', p50=1), instances=count)])
+                      for name, count in (('one', 1), ('two', 2)))),
+     'models.two.variants', 'm_main has 2 instances here and 1 at models.one'),
 ])
 def test_what_cannot_bind_is_refused_with_its_path_and_a_sentence(make, path, sentence):
     with pytest.raises(ContractError) as caught:

@@ -3,7 +3,7 @@
 from hypothesis import given, settings, strategies as st
 import pytest
 from vig_core import lookahead
-from vig_core.corun import Clockwork, NEVER, Schedule, Tenant, veto
+from vig_core.corun import Clockwork, Coupling, NEVER, Schedule, Tenant, veto
 from vig_core.lookahead import Beside, Reservation, Stay
 
 
@@ -13,14 +13,15 @@ def place(arrival, planned, deadline, name='cam', banned=(), moving=False, chang
         name, frozenset(banned), ((name, planned),), deadline - arrival))
 
 
-def judge(reservations, free, planned, *, now=0, running=(), interference=None, name='llm'):
+def judge(reservations, free, planned, *, now=0, running=(), interference=None, name='llm',
+          instances=None):
     """Ask for a candidate ``llm`` that starts when the first slot is free."""
     free_at = [(max(now, end), end <= now) for end in free]
     tenants = [Tenant(who, who, slot, free_at[slot] if slot >= 0 else (NEVER, False))
                for who, slot in running]
     candidate = Tenant(name, name, 0, (free_at[0][0] + planned, free_at[0][1]))
     return veto(iter(reservations), Schedule(free_at, tenants), candidate, Clockwork(now),
-                interference or {})
+                Coupling(interference or {}, instances or {}))
 
 
 @pytest.mark.parametrize('planned, late', [(40, None), (41, 1), (90, 50)])
@@ -78,6 +79,56 @@ def test_interference_counts_only_while_the_other_still_runs():
     assert judge([place(100, 30, 135)], [90, 90], 11, now=90, interference=slow).late_ns == 95
 
 
+@pytest.mark.parametrize('ends, count, late', [
+    ([160], 1, None), ([161], 1, None), ([160], 2, 1), ([100, 160], 2, None)])
+def test_a_frame_begins_when_an_instance_of_its_model_is_free(ends, count, late):
+    """The job that ends at 131 keeps the slot from it; that harms none while none is free."""
+    frame = place(100, 30, 160)
+    found = judge([frame], [90, *ends], 41, now=90, name='job', instances={'cam': count},
+                  running=[('cam', number) for number in range(1, len(ends) + 1)])
+    assert (None if found is None else found.late_ns) == late
+
+
+def test_a_candidate_on_the_same_backend_model_uses_its_instance():
+    frame = place(100, 30, 135)
+    assert judge([frame], [90, 90], 15, now=90, name='cam', instances={'cam': 1}) is None
+    assert judge([frame], [90, 90], 16, now=90, name='cam', instances={'cam': 1}).late_ns == 1
+    assert judge([frame], [90, 90], 16, now=90, name='cam', instances={'cam': 2}) is None
+
+
+def test_of_several_variants_the_one_counts_that_ends_first():
+    """The small one would be in use until 300; the large one is slower and free."""
+    frame = place(100, 30, 150)
+    frame.beside = Beside('cam', frozenset(), (('small', 10), ('large', 40)), 50)
+    limits = {'small': 1, 'large': 1}
+    running = [('small', 1)]
+    assert judge([frame], [90, 300, 90], 500, running=running, instances=limits, now=90) is None
+    found = judge([frame], [90, 300], 30, running=running, instances=limits, now=90)
+    assert found.late_ns == 120 + 40 - 150
+
+
+def test_a_frame_that_waits_for_an_instance_keeps_nobody_from_the_slot_until_then():
+    frames = [place(100, 30, 160), place(101, 30, 190), place(110, 30, 150, 'front')]
+    found = judge(frames, [90, 130], 30, now=90, running=[('cam', 1)], name='job',
+                  instances={'cam': 1})
+    assert found is None
+    found = judge(frames, [90, 130], 31, now=90, running=[('cam', 1)], name='job',
+                  instances={'cam': 1})
+    assert (found.victim.stream, found.late_ns) == ('front', 1)
+
+
+def test_one_slot_uses_one_instance_whatever_it_runs_one_after_the_other():
+    free_at = [(90, True), (130, False)]
+    tenants = [Tenant('cam', 'cam', 1, (110, False)), Tenant('cam', 'cam', 1, (130, False))]
+    schedule = Schedule(list(free_at), list(tenants))
+    frame = place(100, 30, 160)
+    assert schedule.serve(frame, frame.beside, Clockwork(90), Coupling({}, {'cam': 2}))[0] == (
+        130, False)
+    schedule = Schedule(list(free_at), [*tenants[:1], Tenant('cam', 'cam', -1, (130, False))])
+    assert schedule.serve(frame, frame.beside, Clockwork(90), Coupling({}, {'cam': 2}))[0] == (
+        140, False)
+
+
 def test_the_verdict_of_a_pair_of_instants_flips_when_the_moving_one_passes():
     clock = Clockwork(100)
     assert not clock.is_later((100, True), (107, False))
@@ -96,7 +147,8 @@ worlds = st.fixed_dictionaries({
     'free': st.lists(small, min_size=1, max_size=3), 'raw': reserved,
     'who': st.lists(names, min_size=7, max_size=7), 'planned': st.integers(1, 60),
     'bans': st.lists(st.frozensets(names, min_size=1, max_size=2), max_size=3),
-    'interference': st.dictionaries(st.tuples(names, names), st.integers(1, 9), max_size=3)})
+    'interference': st.dictionaries(st.tuples(names, names), st.integers(1, 9), max_size=3),
+    'instances': st.dictionaries(names, st.integers(1, 2), max_size=2)})
 
 
 def reservations_of(world):
@@ -125,6 +177,7 @@ def verdict_of(world, now):
                                       if slot != free.index(min(free)))]
     found = judge(reservations_of(world), [world['free'][slot] for slot in order],
                   world['planned'], now=now, interference=world['interference'],
+                  instances=world['instances'],
                   running=[('run', number) for number in range(len(order))])
     return found
 

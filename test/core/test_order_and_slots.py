@@ -31,9 +31,9 @@ def test_urgency_ranks_within_a_class_and_never_above_it():
     assert ranked([calm, urgent, vip], lambda each: each is urgent) == [vip, urgent, calm]
 
 
-def take(table, number, now=0.0, planned=20.0, optimistic=10.0, occupancy=None):
+def take(table, number, now=0.0, planned=20.0, optimistic=10.0, occupancy=None, of=None):
     """Dispatch a request onto the table; times in milliseconds."""
-    each = request(number, model(f'm{number}'))
+    each = request(number, model(of or f'm{number}'))
     each.variant = each.model.variants[0]
     return table.take(each, now_ns=ms(now), planned_ns=ms(planned), optimistic_ns=ms(optimistic),
                       occupancy=occupancy)
@@ -180,3 +180,42 @@ def test_where_what_runs_together_matters_nothing_is_learned():
     take(table, 1)
     table.end(0, now_ns=ms(20))
     assert apart(table, 1, 30) is None
+
+
+def test_a_model_takes_a_slot_while_an_instance_is_unused_on_the_others():
+    table = SlotTable(3, 0, instances={'m_main': 2})
+    assert table.begin('m_main', 0).behind_id is None
+    take(table, 1, of='m', planned=30)
+    assert not table.takes_last_instance('other_main', 0)
+    assert table.takes_last_instance('m_main', 0)
+    take(table, 2, of='m', planned=20)
+    begin = table.begin('m_main', ms(5))
+    assert (begin.at_ns, begin.moves_from_ns, begin.behind_id) == (ms(20), ms(20), 2)
+    assert table.begin('m_main', ms(25)).at_ns == ms(25)
+    assert table.begin('other_main', ms(5)).behind_id is None
+    table.end(1, now_ns=ms(26))
+    assert table.begin('m_main', ms(26)).behind_id is None
+
+
+def test_behind_its_own_execution_a_model_may_be_pipelined_whatever_the_limit():
+    table = SlotTable(2, 1, instances={'m_main': 1})
+    take(table, 1, of='m', planned=20)
+    assert table.begin('other_main', 0).at_ns == 0
+    assert table.begin('m_main', 0).at_ns == ms(20)
+    assert take(table, 2, of='m', planned=20).slot == take(table, 3, of='n').slot ^ 1
+    begin = table.begin('m_main', 0)
+    assert (begin.at_ns, begin.moves_from_ns, begin.behind_id) == (ms(40), ms(20), 2)
+    assert table.successor_free_ns('n_main', 0) == [ms(20), ms(40)]
+
+
+def test_what_has_no_proven_end_counts_one_by_one_and_ends_never():
+    table = SlotTable(3, 1, instances={'m_main': 2})
+    for number in (1, 2):
+        take(table, number, of='m')
+    take(table, 3, of='m')
+    assert table.begin('m_main', 0).behind_id is None
+    table.quarantine(1)
+    begin = table.begin('m_main', 0)
+    assert (begin.at_ns, begin.behind_id) == (1 << 62, 1)
+    table.end(3, now_ns=ms(1))
+    assert table.begin('m_main', ms(1)).behind_id is None

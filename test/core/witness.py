@@ -15,11 +15,12 @@ class Witness:
     - only approved variants are dispatched;
     - a generative job is dispatched again only after its quantum was answered, on the same
       variant, never with more tokens than its bound leaves, and says how many it wrote;
-    - never more executions than credits, never two models of a ``no_corun`` pair;
+    - never more executions than credits, never two models of a ``no_corun`` pair, nothing new for
+      a backend model whose instances are all in use (pipelined: for what they have taken);
     - at most one request waits for a ``latest`` key, never more than the capacity for a model;
     - a credit is idle only where nothing may start: a veto, the wait of a guarded frame for its
-      own successor, or a ban holds every candidate, its own ban or that of one of at least its
-      class that a start would prolong;
+      own successor, the use of all instances of a variant, or a ban holds every candidate, its
+      own ban or that of one of at least its class that a start would prolong;
     - a wake-up instant never lies in the past, and waking then moves on.
     """
 
@@ -35,6 +36,7 @@ class Witness:
         self.asked = {}
         self.occupied = set()
         self.inherited = {}
+        self.backend_models = {}
         self.vetoed = set()
         self.patient = set()
         self.hopeless = set()
@@ -48,6 +50,7 @@ class Witness:
             self.arrivals[event.request_id] = event
         elif isinstance(event, ExecutionInherited):
             self.inherited[event.request_id] = event.model
+            self.backend_models[event.request_id] = event.backend_model
             self.occupied.add(event.request_id)
         over = getattr(event, 'request_id', None)
         if isinstance(event, QuantumCompleted):
@@ -109,6 +112,11 @@ class Witness:
                 assert 1 <= action.tokens <= left, f'{request_id} may write too much'
                 assert action.tokens >= min(cost.min_tokens, left)
             self.asked[request_id] = action.tokens
+            assert self._used(action.backend_model) < (
+                self.system.instances.get(action.backend_model, self.system.slots)
+                * (1 + self.system.pipelining_depth) + len(self.inherited)), (
+                f'{request_id} was dispatched to {action.backend_model}, which has no instance')
+            self.backend_models[request_id] = action.backend_model
             self.running.add(request_id)
             self.dispatched[request_id] = (self.now_ns, action)
             self.occupied.add(request_id)
@@ -136,6 +144,11 @@ class Witness:
             self.hopeless |= {action.request_id} if is_hopeless else set()
             assert not is_own or (
                 self.system.models[self.arrivals[action.request_id].model].is_guarded)
+
+    def _used(self, backend_model):
+        """Count the executions of a backend model whose end is not proven."""
+        return sum(self.backend_models[request_id] == backend_model
+                   for request_id in self.occupied)
 
     def _check(self):
         scheduler = self.scheduler
@@ -198,6 +211,9 @@ class Witness:
             if is_line and arrival.model in lines:
                 continue
             lines.add(arrival.model)
+            banned = banned or any(
+                self._used(variant.backend_model) >= self.system.instances.get(
+                    variant.backend_model, 1 << 62) for variant in model.usable_variants)
             assert banned or request_id in self.vetoed | self.patient, (
                 f'request {request_id} waits although a slot is free and nothing holds it')
             assert banned or self.scheduler.next_wakeup_ns() is not None, (

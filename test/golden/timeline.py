@@ -11,9 +11,11 @@ line, ``#`` begins a comment. First the system::
     model NAME POLICY [class C] [p50 MS p99 MS] [capacity N] [overflow RULE] [deadline MS]
           [period MS] [jitter MS] [max_age MS] [consumer_period MS] [phase MS] [dwell MS]
           [min_quality Q] [approved ID,ID] [misses M/K/L] [new_sample] [stateful]
+          [backend NAME] [instances N]
     cooperative MODEL base MS token MS most N [prefill MS] [new MS] [least N] [overhead PERMILLE]
           [whole]
-    variant MODEL ID p50 MS p99 MS [quality Q] [source unknown] [signature S]
+    variant MODEL ID p50 MS p99 MS [quality Q] [source unknown] [signature S] [backend NAME]
+            [instances N]
     stream NAME MODEL
 
 A model with ``p50`` and ``p99`` has one variant, ``main``. Then, in order of time::
@@ -143,7 +145,8 @@ class _Reader:
         elif what == 'cooperative':
             self._pending[rest[0]][0]['cooperative'] = _cooperative(rest[1:])
         elif what == 'variant':
-            options = _options(rest[2:], ('p50', 'p99', 'quality', 'source', 'signature'))
+            options = _options(rest[2:], ('p50', 'p99', 'quality', 'source', 'signature',
+                                          'instances', 'backend'))
             self._variants[rest[0]].append(_variant(rest[0], rest[1], options))
         elif what == 'stream':
             self._streams[rest[0]] = rest[1]
@@ -175,7 +178,8 @@ class _Reader:
         name, policy, *rest = words
         options = _options(rest, (
             'class', 'p50', 'p99', 'capacity', 'overflow', 'deadline', 'period', 'jitter',
-            'max_age', 'consumer_period', 'phase', 'dwell', 'min_quality', 'approved', 'misses'))
+            'max_age', 'consumer_period', 'phase', 'dwell', 'min_quality', 'approved', 'misses',
+            'instances', 'backend'))
         self._variants[name] = [_variant(name, 'main', options)] if 'p50' in options else []
         arguments = {'policy': QueuePolicy(policy), 'is_stateful': 'stateful' in options,
                      'criticality': Criticality[options.get('class', 'normal').upper()],
@@ -236,7 +240,8 @@ def _options(words: list[str], allowed: tuple[str, ...]) -> dict[str, str]:
 
 def _variant(model: str, variant_id: str, options: dict[str, str]) -> Variant:
     return Variant(
-        variant_id=variant_id, backend_model=f'{model}_{variant_id}',
+        variant_id=variant_id, backend_model=options.get('backend', f'{model}_{variant_id}'),
+        instances=int(options['instances']) if 'instances' in options else None,
         profile=RuntimeProfile(p50_ns=instant(options['p50']), p99_ns=instant(options['p99'])),
         quality=float(options.get('quality', '1')), signature=options.get('signature', ''),
         quality_source=QualitySource(options.get('source', 'measured')))

@@ -84,10 +84,23 @@ def models(draw, name):
 
 
 @st.composite
+def shared(draw, made):
+    """Let some backend models have few instances, and two models share one now and then."""
+    backends = sorted({each.backend_model for model in made.values() for each in model.variants})
+    instances = {name: draw(st.sampled_from([None, None, None, 1, 1, 2])) for name in backends}
+    alias = {backends[-1]: backends[0]} if draw(st.integers(0, 3)) == 0 else {}
+    return {name: replace(model, variants=tuple(
+        replace(each, backend_model=alias.get(each.backend_model, each.backend_model),
+                instances=instances[alias.get(each.backend_model, each.backend_model)])
+        for each in model.variants)) for name, model in made.items()}
+
+
+@st.composite
 def systems(draw):
     """One to four models on one to three slots."""
     names = NAMES[:draw(st.integers(1, 4))]
     made = {name: draw(models(name)) for name in names}
+    made = draw(shared(made))
     pairs = [frozenset(pair) for pair in ('ab', 'ac', 'bd', 'aa') if set(pair) <= set(names)]
     backends = [each.backend_model for model in made.values() for each in model.variants]
     return System(
@@ -128,6 +141,7 @@ def awaited_systems(draw):
                 2 * NS_PER_MS, draw(_ms(4, 12, 17, 30))), 1.0),
                 Variant('small', f'{name}1', RuntimeProfile(
                     NS_PER_MS, draw(_ms(2, 3))), 0.5))[:draw(st.integers(1, 2))])
+    made = draw(shared(made))
     names = sorted(made)
     backends = [each.backend_model for model in made.values() for each in model.variants]
     bans = interference = ()

@@ -1,7 +1,7 @@
 """Every rule of backend and models: what is refused, where, and what would be right."""
 
 from config_text import (
-    assert_problem, assert_refused, changed, EXTENSION, load, problems_of, SIMPLE,
+    assert_problem, assert_refused, changed, EXTENSION, load, one_notice, problems_of, SIMPLE,
 )
 
 import pytest
@@ -95,7 +95,41 @@ def test_a_ban_on_an_unknown_model_is_refused(tmp_path):
 
 def test_a_ban_of_a_model_on_itself_is_refused(tmp_path):
     text = changed('slots: 1', 'slots: 1\n  no_corun: [[detector, detector]]')
-    assert_refused(tmp_path, text, line=4, key='backend.no_corun[0]', says=['two different'])
+    assert_refused(tmp_path, text, line=4, key='backend.no_corun[0]',
+                   says=['two different', 'write instances: 1 at its variants'])
+
+
+AT_LARGE = '        backend_model: detector_large\n'
+KEY = 'models.detector.variants[0].instances'
+
+
+@pytest.mark.parametrize('value, says', [
+    ('0', 'at least 1'), ('-1', 'at least 1'), ('1025', 'at most 1024'),
+    ('1.5', 'must be a whole number'), ('one', 'must be a whole number')])
+def test_a_number_of_instances_that_no_server_has_is_refused(tmp_path, value, says):
+    text = changed(AT_LARGE, f'{AT_LARGE}        instances: {value}\n')
+    assert_refused(tmp_path, text, line=15, key=KEY, value=value, says=[says])
+
+
+def test_a_backend_model_has_one_number_of_instances(tmp_path):
+    text = changed('slots: 1', 'slots: 3')
+    text = changed(AT_LARGE, f'{AT_LARGE}        instances: 1\n', text)
+    text = changed('detector_small\n', 'detector_large\n        instances: 2\n', text)
+    assert_refused(tmp_path, text, line=12, key='models.detector.variants',
+                   says=['detector_large has 2 instances here and 1 at models.detector'])
+
+
+def test_instances_beyond_the_slots_are_said_to_limit_nothing(tmp_path):
+    text = changed(AT_LARGE, f'{AT_LARGE}        instances: 2\n')
+    one_notice(tmp_path, text, KEY, 'limits nothing', 'allows 1 executions', line=15)
+    config = load(tmp_path, changed('slots: 1', 'slots: 2', text))
+    assert not config.notices and not config.system.instances
+
+
+def test_instances_below_the_slots_reach_the_scheduler_by_backend_model(tmp_path):
+    text = changed(AT_LARGE, f'{AT_LARGE}        instances: 1\n')
+    config = load(tmp_path, changed('slots: 1', 'slots: 2', text))
+    assert config.system.instances == {'detector_large': 1}
 
 
 def test_a_ban_needs_two_models(tmp_path):

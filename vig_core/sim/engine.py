@@ -75,16 +75,20 @@ class Run:
 
 def simulate(policy: Policy, system: System, streams: Sequence[SimStream], *, seed: int,
              duration_ns: int, laws: Mapping[str, RuntimeLaw] | None = None,
+             instances: Mapping[str, int] | None = None,
              backend: Backend | None = None) -> Run:
     """
     Play a workload to a policy until every frame captured in ``duration_ns`` has ended.
 
     :param laws: what reality costs by backend model; by default exactly what is profiled.
-    :param backend: what executes instead of one ``Server`` with these laws.
+    :param instances: executions of a backend model that the server runs at once; by default what
+        the system says.
+    :param backend: what executes instead of one ``Server`` like that.
     """
     reality = {variant.backend_model: RuntimeLaw.of(variant.profile)
                for model in system.models.values() for variant in model.variants}
-    backend = backend or Server(seed, {**reality, **(laws or {})}, system.interference_ns)
+    backend = backend or Server(seed, {**reality, **(laws or {})}, system.interference_ns,
+                                system.instances if instances is None else instances)
     return _Simulation(policy, system, streams, seed, duration_ns, backend).run()
 
 

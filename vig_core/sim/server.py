@@ -35,28 +35,41 @@ class Backend(Protocol):
 @dataclass(slots=True)
 class Server:
     """
-    Runs what it is given at once; never preempts.
+    Runs what it is given at once, as far as it has instances for it; never preempts.
 
     :ivar laws: runtime law by backend model.
-    :ivar interference_ns: ``(victim, co_tenant) -> ns``, charged when an execution begins.
+    :ivar interference_ns: ``(victim, co_tenant) -> ns``, charged when a request comes.
+    :ivar instances: executions of a backend model at once; without limit where it is not named.
+        What comes while all are in use waits here, the first to come first.
     """
 
     seed: int
     laws: Mapping[str, RuntimeLaw]
     interference_ns: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    instances: Mapping[str, int] = field(default_factory=dict)
     running: dict[int, str] = field(default_factory=dict)
+    ends_at_ns: dict[int, int] = field(default_factory=dict)
 
     def begin(self, request_id: int, stream: str, index: int, variant: Variant,
               now_ns: int, cost_ns: int | None = None) -> int:
-        """Begin an execution and say when it will end."""
+        """Take in a request and say when its execution will end."""
         law = self.laws[variant.backend_model]
         runtime_ns = law.draw_ns(self.seed, stream, index, variant)
         if cost_ns is not None:
             runtime_ns = runtime_ns * cost_ns // law.p50_ns
         runtime_ns += added_ns(self.interference_ns, variant.backend_model,
                                self.running.values())
+        ends_at_ns = self._free_at_ns(variant.backend_model, now_ns) + runtime_ns
         self.running[request_id] = variant.backend_model
-        return now_ns + runtime_ns
+        self.ends_at_ns[request_id] = ends_at_ns
+        return ends_at_ns
+
+    def _free_at_ns(self, backend_model: str, now_ns: int) -> int:
+        """Say when the next instance is free for what comes now."""
+        instances = self.instances.get(backend_model, 0)
+        ends_ns = sorted(self.ends_at_ns[request_id] for request_id, name in self.running.items()
+                         if name == backend_model) if instances else []
+        return max(now_ns, ends_ns[-instances]) if len(ends_ns) >= instances > 0 else now_ns
 
     def next_ns(self) -> int:
         """Do nothing by itself: every end is known from the beginning."""
@@ -72,4 +85,4 @@ class Server:
 
     def end(self, request_id: int) -> None:
         """Forget an execution that is over."""
-        del self.running[request_id]
+        del self.running[request_id], self.ends_at_ns[request_id]

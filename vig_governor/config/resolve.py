@@ -60,6 +60,7 @@ def resolve_system(backend: Backend, models: Mapping[str, Model], names: list[st
     :param streams: stream name -> model name.
     :param names: every model that the file names, the broken ones included.
     """
+    _notice_instances(backend, models, findings)
     pairs = set()
     for index, pair in enumerate(backend.no_corun):
         at: Path = ('backend', 'no_corun', index)
@@ -67,7 +68,8 @@ def resolve_system(backend: Backend, models: Mapping[str, Model], names: list[st
             if name not in names:
                 findings.refuse((*at, position), f'is no model; {nearest(name, names)}')
         if pair[0] == pair[1]:
-            findings.refuse(at, f'names {pair[0]} twice; a pair needs two different models')
+            findings.refuse(at, f'names {pair[0]} twice; a pair needs two different models. To '
+                            'run it once at a time, write instances: 1 at its variants')
         if pair[0] in models and pair[1] in models and pair[0] != pair[1]:
             pairs.add(frozenset(pair))
     try:
@@ -87,7 +89,7 @@ def resolve_system(backend: Backend, models: Mapping[str, Model], names: list[st
             is_miss_aware=backend.miss_aware_policy)
     except ContractError as error:
         findings.refuse(error.path, error.reason)
-        return System(models=MappingProxyType(dict(models)))
+        return System(models=MappingProxyType({}))
 
 
 def resolve_backend(backend: Backend, folder: str, findings: Findings, *,
@@ -181,7 +183,8 @@ def _variant(block: VariantBlock, model: ModelBlock, at: Path, contract: Contrac
     return Variant(
         variant_id=block.id, backend_model=block.backend_model, profile=profile,
         quality=block.quality.value, quality_source=QualitySource(block.quality.source),
-        signature='' if model.io_signature is None else model.io_signature.model_dump_json())
+        signature='' if model.io_signature is None else model.io_signature.model_dump_json(),
+        instances=block.instances)
 
 
 def _check_variants(model: Model, at: Path, findings: Findings) -> None:
@@ -200,6 +203,16 @@ def _check_variants(model: Model, at: Path, findings: Findings) -> None:
         findings.notice((*at, 'variants'), 'variants are not selected automatically, only '
                         f'{model.runnable_variants[0].variant_id} runs: '
                         f'{model.reason_against_selection}')
+
+
+def _notice_instances(backend: Backend, models: Mapping[str, Model], findings: Findings) -> None:
+    """Say where the slots are fewer than the instances, so that these limit nothing."""
+    for model in models.values():
+        for index, variant in enumerate(model.variants):
+            if variant.instances is not None and variant.instances > backend.slots:
+                findings.notice(
+                    ('models', model.name, 'variants', index, 'instances'),
+                    f'limits nothing: backend.slots allows {backend.slots} executions at once')
 
 
 def _interference(backend: Backend, models: Mapping[str, Model], names: list[str],

@@ -37,6 +37,7 @@ class VariantRow(Block):
     p50_ms: Ms = Field(description='median runtime in milliseconds')
     p99_ms: Ms = Field(description='99 % quantile of the runtime in milliseconds')
     quality: Annotated[float, Field(ge=0, le=1)] = 1.0
+    instances: Annotated[int, Field(ge=1, le=1024)] | None = None
 
 
 class ModelRow(Block):
@@ -174,7 +175,8 @@ def _variant(row: VariantRow, model: str, at: Path, findings: Findings) -> Varia
         findings.refuse((*at, 'p99_ms'), f'is below p50_ms, {row.p50_ms:g}')
         p99_ms = row.p50_ms
     return Variant(row.id, f'{model}_{row.id}',
-                   RuntimeProfile(units.ms(row.p50_ms), units.ms(p99_ms)), row.quality)
+                   RuntimeProfile(units.ms(row.p50_ms), units.ms(p99_ms)), row.quality,
+                   instances=row.instances)
 
 
 def _stream(name: str, row: StreamRow, models: Mapping[str, ModelRow], at: Path,

@@ -205,6 +205,11 @@ class VariantBlock(Block):
 
     id: Name = Field(description='the name of the variant within its model')
     backend_model: BackendName = Field(description='the name of the model on the server')
+    instances: int | None = Field(
+        default=None, ge=1, le=1024,
+        description='how many executions of this backend model the server runs at once (the '
+                    'instance_group of its config.pbtxt); never more are sent to it; omitted: as '
+                    'many as there are slots')
     quality: Quality = Field(default=Quality(value=1.0), description='default 1.0, unknown source')
     profile: Profile | None = Field(
         default=None, description='measured runtimes; the node plans with nothing else')
