@@ -7,16 +7,20 @@ Rules:
   counter has grown by as much as was sent since a moment at which nothing was on its way.
 - Servers count a moment after they answer, so that moment takes two readings that agree.
 - What may not have been counted is taken as counted: in doubt nothing is proven.
-- A counter that falls, or a server that is another process, begins an epoch. What was sent in an
-  earlier one is over once the server is seen counting again: then the new one really executes. A
-  call whose connection still stands is not: an unloaded model finishes what it has begun.
+- A counter that falls, or a server that is another process, begins an epoch, and is seen to do so
+  a while after it did. So what is open then counts as of the new epoch: it may have been sent to
+  the new server. Only a call whose connection had broken before a moment at which nobody listened
+  at the server's address was sent to an earlier one.
+- Such a call of an earlier epoch is over once the server is seen counting again: then the new one
+  really executes. If the process is known to be the same it is not: an unloaded model finishes
+  what it has begun.
 - A counter that grows by more than was sent counts for somebody else too; from then on it proves
   nothing in this epoch.
 
 Assumes, as the whole package does, that this governor is the only client of its models.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -32,11 +36,17 @@ class Ending(Enum):
 
 @dataclass(slots=True)
 class _Call:
-    """A call whose end is not proven; ``is_broken`` if no answer can come any more."""
+    """
+    A call whose end is not proven.
+
+    :ivar is_broken: no answer can come any more.
+    :ivar is_of_before: since it broke, nobody has listened at the server's address for a moment.
+    """
 
     epoch: int
     identity: str
     is_broken: bool = False
+    is_of_before: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +94,9 @@ class ModelBook:
         return self._baseline is not None
 
     @property
-    def has_broken(self) -> bool:
-        """Whether any call can only be proven over by the counter."""
-        return any(call.is_broken for call in self._calls.values())
+    def broken(self) -> tuple[int, ...]:
+        """The calls that only the counter can prove to be over."""
+        return tuple(call_id for call_id, call in self._calls.items() if call.is_broken)
 
     def note_sent(self, call_id: int) -> None:
         """Book a call before it leaves."""
@@ -105,6 +115,16 @@ class ModelBook:
         if ending is not Ending.NOT_COUNTED and call.epoch == self._epoch:
             self._ended += 1
 
+    def note_nobody_listened(self, broken_before: Iterable[int]) -> None:
+        """
+        Book that the server's address refused a connection.
+
+        :param broken_before: ``broken`` as it was before the connection was tried.
+        """
+        for call_id in broken_before:
+            if call_id in self._calls:
+                self._calls[call_id].is_of_before = True
+
     def read(self, finished: int, *, identity: str = '', sends_before: int) -> Reading:
         """
         Take one reading of the counter.
@@ -115,9 +135,7 @@ class ModelBook:
         """
         is_new_epoch = self._is_new_epoch(finished, identity)
         if is_new_epoch:
-            self._epoch += 1
-            self._baseline = self._quiet_at = None
-            self._is_foreign = False
+            self._begin_epoch(identity)
         if is_new_epoch or self._last is None:
             self._first = finished
         self._identity = identity or self._identity
@@ -137,6 +155,15 @@ class ModelBook:
             self._close(call_id)
         return Reading(tuple(over), is_new_epoch, foreign)
 
+    def _begin_epoch(self, identity: str) -> None:
+        """Count what is open as of the new epoch, unless it is known to be of before."""
+        self._epoch += 1
+        self._baseline = self._quiet_at = None
+        self._is_foreign = False
+        for call in self._calls.values():
+            if not call.is_of_before:
+                call.epoch, call.identity = self._epoch, identity
+
     def _settle(self, finished: int, sends_before: int) -> None:
         """Count from here if nothing is on its way, and nothing was at the last reading."""
         seen = (self.sends, finished) if self._is_quiet and self.sends == sends_before else None
@@ -152,7 +179,7 @@ class ModelBook:
     @property
     def _is_quiet(self) -> bool:
         """Whether nothing is on its way that the counter of this epoch may still count."""
-        return all(call.is_broken and call.epoch != self._epoch for call in self._calls.values())
+        return all(call.epoch != self._epoch for call in self._calls.values())
 
     def _of_earlier_epochs(self, finished: int) -> list[int]:
         """
@@ -163,7 +190,7 @@ class ModelBook:
         if finished <= self._first:
             return []
         return [call_id for call_id, call in self._calls.items()
-                if call.epoch != self._epoch and call.is_broken
+                if call.epoch != self._epoch
                 and (not call.identity or call.identity != self._identity)]
 
     def _close(self, call_id: int) -> None:

@@ -24,7 +24,7 @@ from vig_governor.backend.warm_up import warm_up
 _log = logging.getLogger(__name__)
 
 QUIET_PERIOD_S = 5.0
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 0.5
 WARM_UP_TIMEOUT_S = 20.0
 QUESTION_TIMEOUT_S = 1.0
 READINGS_AFTER_WARM_UP, READINGS_APART_S = 3, 0.02
@@ -180,6 +180,7 @@ class ServerWatch:
             identity = self._backend.identity(timeout_s=QUESTION_TIMEOUT_S)
         except BackendUnavailable as error:
             self._note_silence(str(error))
+            self._knock()
             return False
         self._note_answer()
         self._leave_the_settled()
@@ -191,6 +192,12 @@ class ServerWatch:
             is_settled = self._look_at(model, identity) and is_settled
         with self._lock:
             return is_settled and not any(each.unproven_executions for each in self._holders)
+
+    def _knock(self) -> None:
+        """See if nobody listens: what broke before ran in a process that serves no more."""
+        broken = self._backend.tally.broken()
+        if broken and self._backend.nobody_listens(timeout_s=QUESTION_TIMEOUT_S):
+            self._backend.tally.note_nobody_listened(broken)
 
     def _leave_the_settled(self) -> None:
         """Watch a model no longer that is not configured any more and has nothing open."""

@@ -30,7 +30,10 @@ class Server:
         for call in calls:
             self.book.note_ended(call, Ending.BROKEN)
 
-    def restart(self, identity=''):
+    def restart(self, identity='', *, is_seen_away=True):
+        """Begin anew; by default the watch sees in between that nobody listens."""
+        if is_seen_away:
+            self.book.note_nobody_listened(self.book.broken)
         self.finished, self.identity = 0, identity
 
 
@@ -136,7 +139,7 @@ def test_a_model_that_is_loaded_anew_in_the_same_process_proves_nothing_of_its_l
     server = Server(3, identity='one')
     server.send(1)
     server.break_off(1)
-    server.restart('one')
+    server.restart('one', is_seen_away=False)
     assert server.read().is_new_epoch
     server.finished += 1
     assert server.read().over == ()
@@ -151,7 +154,70 @@ def test_a_call_whose_connection_stands_is_not_ended_by_an_epoch():
     server.finished += 1
     assert server.read().over == ()
     server.book.note_ended(1, Ending.BROKEN)
+    assert server.read().over == (), 'it may have been sent to the new one'
+    server.restart('three')
+    server.read()
+    server.finished += 1
     assert server.read().over == (1,)
+
+
+def test_a_call_that_broke_on_a_new_server_before_that_was_seen_is_not_freed_by_others():
+    server = Server(3, identity='one')
+    server.restart('two')
+    server.send(1, 2)
+    server.end(2)
+    server.break_off(1)
+    assert server.read().is_new_epoch
+    server.send(3)
+    server.end(3)
+    assert server.read().over == (), 'the new server still computes it'
+
+
+def test_it_is_not_counted_as_the_end_of_a_later_one_either():
+    server = Server(3, identity='one')
+    server.restart('two')
+    server.send(1)
+    server.break_off(1)
+    server.read()
+    server.read()
+    server.send(2)
+    server.break_off(2)
+    server.finished += 1
+    assert server.read().over == (), 'one of two has ended, and nobody knows which'
+
+
+def test_a_restart_that_nobody_saw_frees_nothing_until_the_next_one():
+    server = Server(3, identity='one')
+    server.send(1)
+    server.break_off(1)
+    server.restart('two', is_seen_away=False)
+    server.read()
+    server.finished += 1
+    assert server.read().over == ()
+    server.restart('three')
+    server.read()
+    server.finished += 1
+    assert server.read().over == (1,)
+
+
+def test_a_page_that_the_same_process_forgets_frees_nothing():
+    server = Server(3, identity='one')
+    server.send(1, 2)
+    server.break_off(1)
+    server.identity = 'one, told anew'
+    assert server.read().is_new_epoch
+    server.end(2)
+    assert server.read().over == ()
+
+
+def test_a_model_that_is_loaded_anew_at_a_server_without_identity_frees_nothing():
+    server = Server(3)
+    server.send(1)
+    server.break_off(1)
+    server.restart(is_seen_away=False)
+    assert server.read().is_new_epoch
+    server.finished += 1
+    assert server.read().over == ()
 
 
 def test_the_new_epoch_counts_for_itself_once_it_is_quiet():

@@ -1,17 +1,18 @@
 """
 Slots that nobody answered for, as a state machine: what the server really does against the belief.
 
-Hypothesis sends, loses, answers late, breaks connections, restarts the server, reloads the model,
-calls it for somebody else, reads counters a moment late, and changes sessions. The laws:
+Hypothesis sends at once or a while after booking, loses, answers late, breaks connections, ends
+and starts the server, reloads the model, calls it for somebody else, forgets the page by which
+the process is known, reads counters a moment late, and changes sessions. The laws:
 
-- an execution of ours that really runs holds its slot, whatever was read;
+- an execution of ours that runs, or may still begin to, holds its slot, whatever was read;
+- what a server that is gone had begun ends only after its successor was seen to count;
 - a counter that was seen to count for somebody else frees nothing of its epoch;
 - once everything has run and was counted, or a new server is seen to execute, nothing is held;
 - every accepted request gets exactly one status.
 
 Not staged, because nothing here could tell (adr/0021): a foreign call that hides behind a claim,
-a reload at a server without identity, and a connection that breaks on a new server while nobody
-has seen yet that it is new.
+and a proxy that refuses connections in front of a new server that nobody has seen yet.
 """
 
 from collections import Counter
@@ -34,10 +35,14 @@ choices = st.integers(0, 50)
 
 @dataclass
 class Execution:
-    """What really became of a call; ``place`` is the process and the load of the model."""
+    """
+    What really became of a call.
 
-    place: tuple[int, int]
-    is_running: bool = True
+    ``place`` is the process and the load of the model; ``None`` while it has not left.
+    """
+
+    place: tuple[int, int] | None = None
+    is_running: bool = False
     is_connected: bool = True
     counts_after: int | None = None
 
@@ -45,22 +50,25 @@ class Execution:
 class HeldSlots(RuleBasedStateMachine):
     """One model at one server, the book of its calls, and a scheduler with one or two slots."""
 
-    @initialize(slots=st.integers(1, 2), has_identity=st.booleans())
-    def begin(self, slots, has_identity):
+    @initialize(slots=st.integers(1, 2), kind=st.sampled_from(
+        ['no identity', 'forgets its pages', 'behind a proxy']))
+    def begin(self, slots, kind):
         """Start with a server that has been counting for a while."""
         self.system = system(model('m', 'fifo', capacity=3, deadline=60_000), slots=slots,
                              inference_timeout_ns=ms(100))
         self.backend_model = self.system.models['m'].variants[0].backend_model
-        self.has_identity = has_identity
-        self.process, self.load, self.counter = 1, 0, 4
-        self.noticed = 1
+        self.kind, self.has_identity = kind, kind != 'no identity'
+        self.process, self.load, self.counter, self.pages = 1, 0, 4, 0
+        self.is_up, self.lingers = True, False
+        self.noticed, self.known_process = (1, 0), 1
         self.book = ModelBook()
         self.scheduler = Scheduler(self.system, origin_ns=0)
         self.now_ns, self.next_id, self.warm_ups = 0, 1, 0
-        self.executions, self.held = {}, set()
+        self.executions, self.held, self.misled = {}, set(), set()
         self.accepted, self.statuses = set(), Counter()
-        self.asked = self.sampled = None
+        self.asked = self.sampled = self.knocked = None
         self.samples = 0
+        self.readings = []
         self.is_fooled = self.is_foreign_seen = self.is_obscured = False
         self.look()
         self.look()
@@ -82,7 +90,14 @@ class HeldSlots(RuleBasedStateMachine):
 
     def send(self, call):
         self.book.note_sent(call)
-        self.executions[call] = Execution((self.process, self.load))
+        self.executions[call] = Execution()
+        if self.is_up and not self.lingers:
+            self.depart(call)
+        self.lingers = False
+
+    def depart(self, call):
+        self.executions[call].place = self.process, self.load
+        self.executions[call].is_running = True
 
     def end(self, call, ending, event):
         """Book the end of a call and tell the scheduler, as far as it still knows of it."""
@@ -103,6 +118,22 @@ class HeldSlots(RuleBasedStateMachine):
         self.accepted.add(self.next_id)
         self.next_id += 1
         self.feed(RequestArrived(self.next_id - 1, 'm', 'm', '', self.now_ns, 0, Stamp.TRUSTED))
+
+    @rule()
+    def linger(self):
+        """Let the next call be booked now and leave later."""
+        self.lingers = True
+
+    @precondition(lambda self: any(each.place is None for each in self.executions.values()))
+    @rule(choice=choices)
+    def leave(self, choice):
+        call = self.some(choice, place=None, is_connected=True)
+        if call is None:
+            return
+        if self.is_up:
+            self.depart(call)
+        else:
+            self.end(call, Ending.NOT_COUNTED, BackendFailed(call, 'failed to connect', True))
 
     @rule()
     def warm_up(self):
@@ -151,7 +182,7 @@ class HeldSlots(RuleBasedStateMachine):
     @rule(choice=choices, is_clear=st.booleans())
     def answer(self, choice, is_clear):
         call = self.some(choice, is_running=False, is_connected=True)
-        if call is not None and self.executions[call].place[0] == self.process:
+        if call is not None and (self.executions[call].place or (0,))[0] == self.process:
             self.end(call, Ending.COUNTED if is_clear else Ending.UNCLEAR, BackendCompleted(call))
 
     @precondition(lambda self: any(each.is_running for each in self.executions.values()))
@@ -166,23 +197,34 @@ class HeldSlots(RuleBasedStateMachine):
     @rule(choice=choices, is_lost=st.integers(0, 4))
     def break_off(self, choice, is_lost):
         call = self.some(choice, is_connected=True)
-        if call is None:
+        if call is None or self.executions[call].place is None:
             return
         execution = self.executions[call]
         if not is_lost and execution.is_running:
             execution.is_running, self.is_obscured = False, True
-        elif self.noticed != self.process and execution.place[0] == self.process:
-            return
         self.end(call, Ending.BROKEN, BackendFailed(call, 'reset', False))
 
+    @precondition(lambda self: self.is_up)
     @rule()
-    def restart(self):
-        self.process, self.load, self.counter = self.process + 1, 0, 0
+    def stop(self):
+        """End the process and all that it runs; who was connected may learn of it later."""
+        self.is_up = False
         self.is_fooled = self.is_obscured = False
         for each in self.executions.values():
             each.is_running, each.counts_after = False, None
 
-    @precondition(lambda self: self.has_identity)
+    @precondition(lambda self: not self.is_up)
+    @rule()
+    def start(self):
+        self.process, self.load, self.counter, self.is_up = self.process + 1, 0, 0, True
+
+    @precondition(lambda self: self.is_up)
+    @rule()
+    def restart(self):
+        self.stop()
+        self.start()
+
+    @precondition(lambda self: self.is_up)
     @rule()
     def reload(self):
         self.load, self.counter = self.load + 1, 0
@@ -190,56 +232,90 @@ class HeldSlots(RuleBasedStateMachine):
         for each in self.executions.values():
             each.counts_after = None
 
+    @precondition(lambda self: self.kind == 'forgets its pages')
+    @rule()
+    def forget_the_page(self):
+        self.pages += 1
+
+    @precondition(lambda self: self.is_up)
     @rule()
     def call_for_somebody_else(self):
         self.counter, self.is_fooled = self.counter + 1, True
 
-    # ---- what the watch reads, in three steps ----
+    # ---- what the one watch sees: that nobody listens, or the counter in three steps ----
 
     @rule()
-    def ask(self):
-        self.asked, self.sampled = self.process, None
+    def knock(self):
+        self.knocked, self.asked, self.sampled = self.book.broken, None, None
 
-    @precondition(lambda self: self.asked is not None)
+    @precondition(lambda self: self.knocked is not None and not self.is_up)
+    @rule()
+    def be_refused(self):
+        self.book.note_nobody_listened(self.knocked)
+
+    @precondition(lambda self: self.kind == 'behind a proxy'
+                  and self.known_process == self.process)
+    @rule()
+    def be_refused_by_the_proxy(self):
+        self.is_obscured = True
+        self.book.note_nobody_listened(self.book.broken)
+
+    @precondition(lambda self: self.is_up)
+    @rule()
+    def ask(self):
+        self.asked, self.sampled, self.knocked = (self.process, self.pages), None, None
+
+    @precondition(lambda self: self.asked is not None and self.is_up)
     @rule()
     def sample(self):
         self.count(self.samples + 1)
         self.samples += 1
-        self.sampled = self.counter, self.book.sends
+        self.sampled = self.counter, self.book.sends, (self.process, self.load), self.is_fooled
 
     @precondition(lambda self: self.sampled is not None)
     @rule()
     def read(self):
-        (finished, sends), self.sampled = self.sampled, None
-        identity = f'process {self.asked}' if self.has_identity else ''
+        (finished, sends, place, is_fooled), self.sampled = self.sampled, None
+        identity = f'process and page {self.asked}' if self.has_identity else ''
         reading = self.book.read(finished, identity=identity, sends_before=sends)
-        if self.has_identity:
-            self.noticed = self.asked
-        elif reading.is_new_epoch:
-            self.noticed = self.process
+        self.known_process = self.asked[0]
+        if reading.is_new_epoch:
+            self.noticed = place
+        ours = [self.executions[call].place[0] for call in reading.over
+                if self.executions[call].place]
         if reading.is_new_epoch:
             self.is_foreign_seen = False
         elif self.is_foreign_seen:
-            assert all(self.executions[call].place[0] < self.process for call in reading.over), (
+            assert all(each < self.process for each in ours), (
                 'a counter that counts for somebody else has freed a slot')
         self.is_foreign_seen |= reading.foreign > 0
+        seen_growing = {before for before, counter in self.readings if counter < finished}
+        self.readings.append((place[0], finished))
+        assert is_fooled or all(each == place[0] or max(seen_growing, default=0) > each
+                                for each in ours), (
+            'a server that was not seen to count has freed what another one had begun')
+        self.misled.update(reading.over if is_fooled else ())
         over = tuple(sorted(self.held & set(reading.over)))
         if over:
             self.feed(ExecutionsProvenOver(over, 'counted'))
 
     @rule()
     def look(self):
-        self.ask()
-        self.sample()
-        self.read()
+        if self.is_up:
+            self.ask()
+            self.sample()
+            self.read()
+        else:
+            self.knock()
+            self.be_refused()
 
     # ---- the laws ----
 
     @invariant()
     def what_runs_holds_its_slot(self):
-        if self.is_fooled:
-            return
-        free = [call for call, each in self.executions.items() if call > 0 and each.is_running
+        free = [call for call, each in self.executions.items()
+                if call > 0 and call not in self.misled
+                and (each.is_running or each.place is None and each.is_connected)
                 and call not in self.scheduler.running_ids]
         assert not free, f'{free} still run and their slots are believed free'
 
@@ -253,26 +329,32 @@ class HeldSlots(RuleBasedStateMachine):
         self.feed(DrainStarted())
         self.feed(DrainExpired('the end'))
         assert set(self.statuses) == self.accepted
+        self.lingers = False
+        if not self.is_up:
+            self.start()
         self.everything_runs_to_its_end()
         self.a_new_server_executes()
 
     def everything_runs_to_its_end(self):
         for call in list(self.executions):
+            self.leave(0)
             self.finish(0)
         self.count_now()
         self.look()
         self.look()
         is_clear = (self.book.is_counting and not self.is_foreign_seen and not self.is_obscured
-                    and not self.is_fooled and self.noticed == self.process)
+                    and not self.is_fooled and self.noticed == (self.process, self.load))
         if is_clear and all(self.here(self.executions[call]) for call in self.held):
             assert not self.held, f'{self.held} are held although all was counted'
 
     def a_new_server_executes(self):
         was_seen = self.counter > 0
-        self.restart()
+        self.stop()
         for call in list(self.executions):
             if self.executions[call].is_connected:
                 self.end(call, Ending.BROKEN, BackendFailed(call, 'reset', False))
+        self.look()
+        self.start()
         self.look()
         self.warm_up()
         self.finish(0)

@@ -24,6 +24,7 @@ class FakeServer:
     def __init__(self):
         self.tally = Tally()
         self.is_up = True
+        self.is_frozen = False
         self.is_loaded = True
         self.process = 'one'
         self.finished = 0
@@ -35,6 +36,9 @@ class FakeServer:
         if not self.is_up:
             raise BackendUnavailable('the server does not answer')
         return self.process
+
+    def nobody_listens(self, *, timeout_s):
+        return not self.is_up and not self.is_frozen
 
     def statistics(self, backend_model, *, timeout_s):
         if not self.is_loaded:
@@ -135,6 +139,20 @@ def test_a_restarted_server_frees_the_claim_only_after_it_has_executed_something
     wait_until(lambda: not holder.held)
     assert server.warmed == 2 and made.state.restarts == 1
     assert made.state.silent_since_s is None
+
+
+def test_a_server_that_was_not_seen_away_frees_nothing_that_broke(server, made):
+    holder = FakeActor(5)
+    made.attach(holder)
+    server.tally.note_sent('m', 5)
+    server.is_frozen, server.is_up = True, False
+    server.tally.note_ended('m', 5, Ending.BROKEN)
+    wait_until(lambda: made.state.silent_since_s is not None)
+    server.restart('two')
+    server.is_up = True
+    wait_until(lambda: made.state.restarts == 1 and server.warmed == 2)
+    with pytest.raises(AssertionError):
+        wait_until(lambda: not holder.held, 0.3)
 
 
 def test_a_model_that_is_away_is_named_until_it_is_back(server, made):

@@ -1,6 +1,6 @@
 """What was sent to each model of one server, booked from many threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import threading
 
 from vig_core.reconcile import Ending, ModelBook, Reading
@@ -45,7 +45,18 @@ class Tally:
     def has_broken(self, backend_model: str) -> bool:
         """Whether an end is left that only the counter can prove."""
         with self._lock:
-            return self._book(backend_model).has_broken
+            return bool(self._book(backend_model).broken)
+
+    def broken(self) -> dict[str, tuple[int, ...]]:
+        """Give all calls of which that is so, by model; to be asked before anybody knocks."""
+        with self._lock:
+            return {model: calls for model, book in self._books.items() if (calls := book.broken)}
+
+    def note_nobody_listened(self, broken_before: Mapping[str, tuple[int, ...]]) -> None:
+        """Book a refused connection; see ``ModelBook.note_nobody_listened``."""
+        with self._lock:
+            for model, calls in broken_before.items():
+                self._book(model).note_nobody_listened(calls)
 
     def has_open(self, backend_model: str) -> bool:
         """Whether any end is not proven yet, those of running calls included."""

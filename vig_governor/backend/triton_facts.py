@@ -9,6 +9,7 @@ from tritonclient.utils import InferenceServerException
 from vig_governor.backend.base import BackendUnavailable
 from vig_governor.backend.calls import ModelCounts
 from vig_governor.backend.verdict import judge
+from vig_governor.endpoints import nobody_listens
 
 
 class TritonFacts:
@@ -52,6 +53,10 @@ class TritonFacts:
         return ModelCounts(sum(entry.inference_stats.success.count for entry in entries),
                            sum(entry.inference_stats.fail.count for entry in entries),
                            sum(entry.execution_count for entry in entries))
+
+    def nobody_listens(self, *, timeout_s: float = 1.0) -> bool:
+        """Whether the server's address refuses connections: no process serves it now."""
+        return nobody_listens(self.endpoint, timeout_s=timeout_s)
 
     def region_names(self, *, timeout_s: float = 1.0) -> tuple[str, ...]:
         """
