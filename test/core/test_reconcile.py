@@ -146,6 +146,16 @@ def test_a_model_that_is_loaded_anew_in_the_same_process_proves_nothing_of_its_l
     assert list(server.book) == [1]
 
 
+def test_a_process_that_is_known_frees_nothing_of_its_own_though_a_proxy_has_refused():
+    server = Server(3, identity='one')
+    server.send(1)
+    server.break_off(1)
+    server.restart('one')
+    server.read()
+    server.finished += 1
+    assert server.read().over == ()
+
+
 def test_a_call_whose_connection_stands_is_not_ended_by_an_epoch():
     server = Server(3, identity='one')
     server.send(1)
@@ -246,6 +256,15 @@ def test_a_foreign_caller_is_seen_and_the_counter_frees_nothing_any_more():
     assert server.read().over == ()
 
 
+def test_a_foreign_completion_that_was_seen_is_not_taken_for_the_end_of_a_later_call():
+    server = Server()
+    server.finished += 1
+    assert server.read().foreign == 1
+    server.send(1)
+    server.break_off(1)
+    assert server.read().over == ()
+
+
 def test_a_foreign_completion_that_hides_behind_a_claim_frees_it_wrongly_and_is_seen_later():
     # The documented assumption: evidence, no proof, once somebody else calls the model.
     server = Server()
@@ -278,6 +297,43 @@ def test_nothing_is_counted_from_a_reading_that_something_was_sent_during():
     server.end(1)
     server.book.read(0, identity='another', sends_before=before)
     server.book.read(1, identity='another', sends_before=before)
+    assert not server.book.is_counting
+
+
+def test_an_answer_that_is_counted_after_the_first_quiet_reading_frees_nothing():
+    server = Server(3, identity='one')
+    server.restart('two')
+    server.send(1)
+    server.book.note_ended(1, Ending.COUNTED)
+    server.read()
+    server.send(2)
+    server.break_off(2)
+    server.finished += 1
+    assert server.read().over == ()
+
+
+def test_an_answer_during_the_first_quiet_reading_that_is_counted_late_frees_nothing():
+    server = Server(3, identity='one')
+    server.restart('two')
+    before = server.book.sends
+    server.send(1)
+    server.book.note_ended(1, Ending.COUNTED)
+    server.book.read(0, identity='two', sends_before=before)
+    server.read()
+    server.send(2)
+    server.break_off(2)
+    server.finished += 1
+    assert server.read().over == ()
+
+
+def test_the_baseline_is_not_taken_while_what_broke_may_still_be_counted():
+    server = Server(3, identity='one')
+    server.restart('two')
+    server.read()
+    server.send(1)
+    server.break_off(1)
+    server.read()
+    server.read()
     assert not server.book.is_counting
 
 

@@ -50,16 +50,16 @@ class Execution:
 class HeldSlots(RuleBasedStateMachine):
     """One model at one server, the book of its calls, and a scheduler with one or two slots."""
 
-    @initialize(slots=st.integers(1, 2), kind=st.sampled_from(
+    @initialize(slots=st.integers(1, 2), does_end=st.booleans(), kind=st.sampled_from(
         ['no identity', 'forgets its pages', 'behind a proxy']))
-    def begin(self, slots, kind):
+    def begin(self, slots, kind, does_end):
         """Start with a server that has been counting for a while."""
         self.system = system(model('m', 'fifo', capacity=3, deadline=60_000), slots=slots,
                              inference_timeout_ns=ms(100))
         self.backend_model = self.system.models['m'].variants[0].backend_model
         self.kind, self.has_identity = kind, kind != 'no identity'
         self.process, self.load, self.counter, self.pages = 1, 0, 4, 0
-        self.is_up, self.lingers = True, False
+        self.is_up, self.lingers, self.does_end = True, False, does_end
         self.noticed, self.known_process = (1, 0), 1
         self.book = ModelBook()
         self.scheduler = Scheduler(self.system, origin_ns=0)
@@ -204,7 +204,7 @@ class HeldSlots(RuleBasedStateMachine):
             execution.is_running, self.is_obscured = False, True
         self.end(call, Ending.BROKEN, BackendFailed(call, 'reset', False))
 
-    @precondition(lambda self: self.is_up)
+    @precondition(lambda self: self.is_up and self.does_end)
     @rule()
     def stop(self):
         """End the process and all that it runs; who was connected may learn of it later."""
@@ -218,7 +218,7 @@ class HeldSlots(RuleBasedStateMachine):
     def start(self):
         self.process, self.load, self.counter, self.is_up = self.process + 1, 0, 0, True
 
-    @precondition(lambda self: self.is_up)
+    @precondition(lambda self: self.is_up and self.does_end)
     @rule()
     def restart(self):
         self.stop()
@@ -242,6 +242,27 @@ class HeldSlots(RuleBasedStateMachine):
     def call_for_somebody_else(self):
         self.counter, self.is_fooled = self.counter + 1, True
 
+    @rule()
+    def lose_one(self):
+        """Send a call that goes on running when its connection breaks."""
+        self.arrive(0)
+        call = self.some(-1, is_running=True, is_connected=True)
+        if call is not None:
+            self.end(call, Ending.BROKEN, BackendFailed(call, 'reset', False))
+
+    @precondition(lambda self: self.is_up and not self.lingers)
+    @rule(is_late=st.booleans())
+    def serve_one(self, is_late):
+        """Let the server execute, answer, and count at once or late, a call beside the slots."""
+        self.warm_up()
+        execution = self.executions[self.warm_ups]
+        execution.is_running = False
+        if is_late:
+            execution.counts_after = self.samples + 1
+        else:
+            self.counter += 1
+        self.end(self.warm_ups, Ending.COUNTED, None)
+
     # ---- what the one watch sees: that nobody listens, or the counter in three steps ----
 
     @rule()
@@ -258,6 +279,7 @@ class HeldSlots(RuleBasedStateMachine):
     @rule()
     def be_refused_by_the_proxy(self):
         self.is_obscured = True
+        self.break_off(0, is_lost=1)
         self.book.note_nobody_listened(self.book.broken)
 
     @precondition(lambda self: self.is_up)
@@ -299,11 +321,14 @@ class HeldSlots(RuleBasedStateMachine):
         if over:
             self.feed(ExecutionsProvenOver(over, 'counted'))
 
-    @rule()
-    def look(self):
+    @rule(is_busy=st.booleans())
+    def look(self, is_busy=False):
+        """Look once; while it is busy, a call is answered between sample and reading."""
         if self.is_up:
             self.ask()
             self.sample()
+            if is_busy and not self.lingers:
+                self.serve_one(is_late=True)
             self.read()
         else:
             self.knock()
