@@ -33,7 +33,7 @@ HEAVY_TAIL = RuntimeLaw(ms(10), ms(25))
 class Unlearning(RuntimeBook):
     """Plans with the profiles for ever."""
 
-    def observe(self, *_: Any) -> None:
+    def observe(self, *_: Any, **__: Any) -> None:
         """Learn nothing."""
 
 
