@@ -9,8 +9,9 @@ instant for each variant: what has to wait for one is planned with that wait.
 from collections.abc import Mapping, Sequence
 
 from vig_core.actions import OverloadState
+from vig_core.clockwork import Clockwork, Instant, NEVER
 from vig_core.estimate import RuntimeBook
-from vig_core.instances import Begin, NEVER, soonest_change_ns
+from vig_core.instances import Begin
 from vig_core.request import Request
 from vig_core.slots import SlotTable
 from vig_core.variants import Choice, VariantSelector
@@ -26,11 +27,11 @@ class Chooser:
         self._runtimes = runtimes
         self._selectors = selectors
 
-    def begins(self, request: Request, now_ns: int) -> Sequence[Begin]:
+    def begins(self, request: Request, clock: Clockwork) -> Sequence[Begin]:
         """Predict when each variant of a request could begin, with a slot and an instance."""
         variants = (self._selectors[request.model.name].variants if request.variant is None
                     else (request.variant,))
-        return [self._slots.begin(variant.backend_model, now_ns) for variant in variants]
+        return [self._slots.begin(variant.backend_model, clock) for variant in variants]
 
     def choose(self, request: Request, start_ns: int, overload: OverloadState,
                plans_ns: Sequence[int], begins: Sequence[Begin]) -> Choice:
@@ -42,7 +43,7 @@ class Chooser:
         :param begins: of each variant; empty where every slot has an instance for it.
         """
         if begins:
-            plans_ns = [NEVER if begin.at_ns >= NEVER else begin.at_ns - start_ns + planned_ns
+            plans_ns = [NEVER if begin.at[0] >= NEVER else begin.at[0] - start_ns + planned_ns
                         for begin, planned_ns in zip(begins, plans_ns)]
         if request.variant is not None:
             choice = Choice(request.variant, plans_ns[0], False,
@@ -59,26 +60,25 @@ class Chooser:
         if begins:
             variants = self._selectors[request.model.name].variants
             begin = begins[0 if request.variant else variants.index(choice.variant)]
-            choice.begin_later(begin.at_ns - start_ns, begin.behind_id)
+            choice.begin_later(begin.at[0] - start_ns, begin.behind_id)
         return choice
 
-    def recheck_ns(self, request: Request, start_ns: int, now_ns: int, overload: OverloadState,
-                   plans_ns: Sequence[int], begins: Sequence[Begin]) -> int | None:
-        """
-        First later instant at which another variant would be chosen for this candidate.
-
-        Its start stands still until what runs on its slot overruns, and moves with the clock then.
-        """
+    def note_change(self, request: Request, start: Instant, overload: OverloadState,
+                    plans_ns: Sequence[int], begins: Sequence[Begin], clock: Clockwork) -> None:
+        """Note when time alone makes another variant the choice for this candidate."""
         if request.variant is not None:
-            return None
+            return
         selector = self._selectors[request.model.name]
         if begins:
-            changes_ns = selector.upgrade_ns(start_ns, overload)
+            changes_ns = selector.upgrade_ns(start[0], overload)
+            ends = [(begin.at[0] + planned_ns, begin.at[1])
+                    for begin, planned_ns in zip(begins, plans_ns) if begin.at[0] < NEVER]
+            clock.note_order(ends)
+            for end in ends:
+                clock.is_later(end, (request.deadline_at_ns, False))
         else:
             changes_ns = selector.next_change_ns(
-                start_ns=start_ns, deadline_ns=request.deadline_at_ns, overload=overload,
+                start_ns=start[0], deadline_ns=request.deadline_at_ns, overload=overload,
                 plans_ns=plans_ns)
-        changes_at_ns = None if changes_ns is None else (
-            changes_ns - start_ns + self._slots.next_moves_from_ns(now_ns))
-        return changes_at_ns if len(begins) < 2 else soonest_change_ns(
-            begins, plans_ns, request.deadline_at_ns, now_ns, changes_at_ns)
+        if changes_ns is not None:
+            clock.is_later((changes_ns, False), start)

@@ -1,8 +1,9 @@
 """A credit in use, and what a slot does with those that it has given."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from vig_core.clockwork import Clockwork, Instant, NEVER
 from vig_core.request import Request
 
 
@@ -43,22 +44,35 @@ class Claim:
         assert self.request.variant is not None
         return self.request.variant.backend_model
 
-    def frees_at_ns(self, begins_at_ns: int) -> int:
-        """Say when it clears its slot, conservatively, if it begins then."""
-        return max(begins_at_ns + self.keeps_ns, self.clears_at_ns)
-
     def apart_ns(self, now_ns: int) -> int | None:
         """Time since the answer that it followed; ``None`` where it followed none."""
         return None if self.followed_at_ns is None else now_ns - self.followed_at_ns
 
 
-def dry_at_ns(claims: Sequence[Claim], now_ns: int) -> int:
-    """Predict conservatively when a slot has run what it has taken, first to run first."""
-    dry_ns = now_ns
+def ends_at(claims: Sequence[Claim], clock: Clockwork) -> Iterator[Instant]:
+    """
+    Predict conservatively when each execution on a slot clears it, first to run first.
+
+    ``NEVER`` where only a proof can tell.
+    """
+    end = (clock.now_ns, True)
     for claim in claims:
-        begins_ns = claim.begins_at_ns if claim is claims[0] else dry_ns
-        dry_ns = max(dry_ns, claim.frees_at_ns(begins_ns))
-    return dry_ns
+        if claim.is_quarantined:
+            end = (NEVER, False)
+        else:
+            begins_ns, is_moving = (claim.begins_at_ns, False) if claim is claims[0] else end
+            clears = clock.later((begins_ns + claim.keeps_ns, is_moving),
+                                 (claim.clears_at_ns, False))
+            end = clock.later(clears, end)
+        yield end
+
+
+def dry_at(claims: Sequence[Claim], clock: Clockwork) -> Instant:
+    """Predict when a slot has run what it has taken."""
+    end = (clock.now_ns, True)
+    for end in ends_at(claims, clock):
+        pass
+    return end
 
 
 def is_quarantined(claims: Sequence[Claim]) -> bool:

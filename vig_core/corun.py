@@ -13,24 +13,15 @@ rules of ``lookahead`` and, for what is reserved:
   expected one.
 - Whatever waits so takes the slot that ends then. Where that one is taken, it occupies none: the
   time until then belongs to others.
-
-Some instants move with the clock: the end of a candidate that starts now, of an execution that
-overruns, the arrival of a frame that is overdue. Whenever a moving one is compared with one
-that stands still, the comparison notes when its answer flips; the earliest such instant is when
-the verdict can change, and nothing before it can.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vig_core.claim import Claim
+from vig_core.claim import Claim, ends_at
+from vig_core.clockwork import Clockwork, Instant, NEVER
 from vig_core.lookahead import Beside, Reservation, Veto
 from vig_core.slots import SlotTable
-
-NEVER = 1 << 62
-
-Instant = tuple[int, bool]
-"""Nanoseconds, and whether it moves with the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,35 +52,6 @@ class Tenant:
     ends_at: Instant
 
 
-class Clockwork:
-    """
-    Compares instants now, and knows when the first of the answers changes.
-
-    :ivar until_ns: the earliest instant at which any comparison so far comes out differently.
-    """
-
-    def __init__(self, now_ns: int) -> None:
-        """Begin with nothing compared."""
-        self.now_ns = now_ns
-        self.until_ns = NEVER
-
-    def note(self, at_ns: int) -> None:
-        """Take an instant at which something known begins to move, or is replaced."""
-        if self.now_ns < at_ns < self.until_ns:
-            self.until_ns = at_ns
-
-    def is_later(self, one: Instant, other: Instant) -> bool:
-        """Whether one instant lies after another."""
-        is_later = one[0] > other[0]
-        if one[1] is not other[1] and is_later is not one[1]:
-            self.note(self.now_ns + abs(one[0] - other[0]) + (0 if is_later else 1))
-        return is_later
-
-    def later(self, one: Instant, other: Instant) -> Instant:
-        """Give the later of two instants."""
-        return one if self.is_later(one, other) else other
-
-
 @dataclass(slots=True)
 class Schedule:
     """
@@ -105,7 +67,7 @@ class Schedule:
     def of(cls, slots: SlotTable, clock: Clockwork, backend_model: str) -> 'Schedule':
         """Predict from what runs, conservatively; the first slot is for this backend model."""
         schedule = cls([], [])
-        open_slots, quarantined = slots.in_order_of_dispatch(clock.now_ns, backend_model)
+        open_slots, quarantined = slots.in_order_of_dispatch(clock, backend_model)
         for slot, claims in enumerate(open_slots):
             schedule.free_at.append(schedule._add(claims, slot, clock))
         for claims in quarantined:
@@ -114,14 +76,7 @@ class Schedule:
 
     def _add(self, claims: Sequence[Claim], slot: int, clock: Clockwork) -> Instant:
         end = (clock.now_ns, True)
-        for claim in claims:
-            if claim.is_quarantined:
-                end = (NEVER, False)
-            elif claim is not claims[0]:
-                end = (min(NEVER, end[0] + claim.keeps_ns), end[1])
-            elif claim.begins_at_ns + claim.keeps_ns > clock.now_ns:
-                end = (claim.begins_at_ns + claim.keeps_ns, False)
-                clock.note(end[0])
+        for claim, end in zip(claims, ends_at(claims, clock)):
             self.tenants.append(Tenant(
                 claim.request.model.name, claim.backend_model, slot, end))
         return end
@@ -133,10 +88,7 @@ class Schedule:
     def serve(self, reservation: Reservation, beside: Beside, clock: Clockwork,
               coupling: Coupling) -> tuple[Instant, int]:
         """Reserve a place; returns when the frame is finished and how long it takes."""
-        slot = 0
-        for other in range(1, len(self.free_at)):
-            if clock.is_later(self.free_at[slot], self.free_at[other]):
-                slot = other
+        slot = clock.first(self.free_at)
         arrival = (reservation.arrival_ns, reservation.is_moving)
         start = clock.later(self.free_at[slot], arrival)
         holder = None
@@ -217,8 +169,7 @@ def veto(reservations: Iterable[Reservation], schedule: Schedule, candidate: Ten
     """
     with_it = schedule.beside(candidate)
     apart_until_ns = candidate.ends_at[0]
-    expected = iter(reservations)
-    for reservation in expected:
+    for reservation in reservations:
         arrival_ns, beside = reservation.arrival_ns, reservation.beside
         assert beside is not None
         if apart_until_ns <= arrival_ns and _is_same_from(
@@ -231,18 +182,11 @@ def veto(reservations: Iterable[Reservation], schedule: Schedule, candidate: Ten
         clock.note(reservation.changes_at_ns)
         if alone != finish:
             apart_until_ns = max(apart_until_ns, alone[0], finish[0])
-        if not clock.is_later(alone, deadline) and clock.is_later(finish, deadline):
-            _note_order(expected, clock)
+        if alone[0] <= deadline[0] < finish[0]:
+            clock.is_later(alone, deadline)
+            clock.is_later(finish, deadline)
             return Veto(reservation, finish[0] - deadline[0], clock.until_ns)
     return None
-
-
-def _note_order(following: Iterable[Reservation], clock: Clockwork) -> None:
-    """Note when the first that is not due yet may go before those that are overdue."""
-    for reservation in following:
-        if not reservation.is_moving and reservation.arrival_ns >= clock.now_ns:
-            clock.note(max(reservation.arrival_ns, clock.now_ns + 1))
-            return
 
 
 def _is_same_from(at_ns: int, one: Sequence[Instant], other: Sequence[Instant]) -> bool:

@@ -21,6 +21,7 @@ Rules:
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from vig_core.clockwork import Clockwork, Instant
 from vig_core.contract import Contract, DeliverySemantics
 from vig_core.events import CyclesInherited
 from vig_core.misses import MissWindow
@@ -122,20 +123,26 @@ class CycleMonitor:
         """Take note of a request whose result the consumer will not see."""
         self._has_loss = self._needs_all
 
-    def can_serve(self, *, captured_at_ns: int, delivered_at_ns: int) -> bool:
-        """Whether such a result would cover a coming cycle that nothing delivered covers yet."""
+    def can_serve(self, *, captured_at_ns: int, delivered_at: Instant, clock: Clockwork) -> bool:
+        """
+        Whether such a result would cover a coming cycle that nothing delivered covers yet.
+
+        :param delivered_at: later than now.
+        """
         if self._max_age_ns is None:
             return True
-        ahead_ns = max(0, delivered_at_ns - self.next_cycle_ns)
+        delivered_ns = delivered_at[0]
+        ahead_ns = max(0, delivered_ns - self.next_cycle_ns)
         first_ns = self.next_cycle_ns + -(-ahead_ns // self._cycle_ns) * self._cycle_ns
         if self._needs_new:
+            clock.is_later(delivered_at, (first_ns, False))
             return (first_ns <= captured_at_ns + self._max_age_ns
                     and not (self._has_new and first_ns == self.next_cycle_ns))
         covered_until_ns = (self.next_cycle_ns - self._cycle_ns if self._newest_capture_ns is None
                             else self._newest_capture_ns + self._max_age_ns)
         periods = (captured_at_ns + self._max_age_ns - self.next_cycle_ns) // self._cycle_ns
         last_ns = self.next_cycle_ns + periods * self._cycle_ns
-        return last_ns >= delivered_at_ns and last_ns > covered_until_ns
+        return last_ns > covered_until_ns and not clock.is_later(delivered_at, (last_ns, False))
 
     def judge_before(self, now_ns: int) -> tuple[int, int]:
         """

@@ -8,13 +8,13 @@ frame that needs the instance which the quantum uses is kept apart like one that
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from vig_core.clockwork import Clockwork, Instant
 from vig_core.cooperative import Job
 from vig_core.estimate import RuntimeBook
 from vig_core.interference import added_ns
 from vig_core.lookahead import Reservation, Veto
 from vig_core.model import System, Variant
-from vig_core.quantum import (find_gap, frames_apart, is_worth_splitting, NEVER, Shortage,
-                              tokens_within)
+from vig_core.quantum import (find_gap, frames_apart, is_worth_splitting, Shortage, tokens_within)
 from vig_core.request import Request
 from vig_core.slots import SlotTable
 from vig_core.variants import Choice
@@ -49,14 +49,14 @@ class Cutter:
                 + added_ns(self._interference_ns, variant.backend_model, co_runners or ())
                 for variant in (variants if request.variant is None else (request.variant,))]
 
-    def cut(self, request: Request, choice: Choice, free_at_ns: Sequence[int], now_ns: int,
-            expected: Callable[[], Iterable[Reservation]],
+    def cut(self, request: Request, choice: Choice, free_at: Sequence[Instant],
+            clock: Clockwork, expected: Callable[[], Iterable[Reservation]],
             look_ahead: Callable[[], Veto | None]) -> tuple[Veto | None, Shortage | None]:
         """
         Cut the next quantum of a job to what fits, and say what holds it if it may not start.
 
         :param choice: for the rest of the job in one piece; becomes that of the quantum.
-        :param free_at_ns: predicted end of what runs on each slot; the first is the job's.
+        :param free_at: predicted end of what runs on each slot; the first is the job's.
         :param expected: lists the expected frames of strictly higher classes.
         :param look_ahead: judges ``choice`` as it is then.
         """
@@ -74,22 +74,23 @@ class Cutter:
             return beside_ns + alone_ns(tokens)
 
         apart = self._banned[model.name]
-        if self._slots.takes_last_instance(variant.backend_model, now_ns):
+        if self._slots.takes_last_instance(variant.backend_model, clock):
             apart |= self._sharing[variant.backend_model]
-        stopper, until_ns = None, NEVER
+        stopper = None
         for is_apart in frames_apart(apart, variant.backend_model, self._interference_ns):
-            gap = find_gap(expected(), free_at_ns, now_ns, is_apart,
-                           self._slots.overruns_at_ns())
-            until_ns = min(until_ns, gap.until_ns)
+            gap = find_gap(expected(), free_at, is_apart, clock)
             tokens = tokens_within(job, cooperative, gap.budget_ns, plan_ns)
             if not tokens:
                 least = min(cooperative.min_tokens, rest)
-                return None, Shortage(gap, least, plan_ns(least), choice.reads, until_ns)
+                gap.holds(plan_ns(least), clock)
+                return None, Shortage(gap, least, plan_ns(least), choice.reads, clock.until_ns)
             choice.tokens = tokens if is_worth_splitting(job, cooperative, tokens) else rest
             choice.planned_ns = plan_ns(choice.tokens)
             stopper = look_ahead()
             if stopper is None:
                 return None, None
+            for other in (tokens, min(tokens + 1, rest)):
+                gap.holds(plan_ns(other), clock)
         if stopper is not None:
-            stopper.until_ns = min(stopper.until_ns, until_ns)
+            stopper.until_ns = clock.until_ns
         return stopper, None

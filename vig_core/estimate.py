@@ -193,6 +193,11 @@ class RuntimeBook:
             known.margin = MarginController(system.margin_percent, targets[name])
             known.plan_ns = known.planned_ns(0)
 
+    @property
+    def changes_at_ns(self) -> int:
+        """When time alone may change a plan; too early only costs a look."""
+        return self._next_look_ns
+
     def knows(self, backend_model: str) -> bool:
         """Whether a backend model belongs to any variant."""
         return backend_model in self._known

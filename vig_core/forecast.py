@@ -75,13 +75,9 @@ class ArrivalForecast:
         self._window_ns = max(min(transport_ns, self._deadline_ns), 2 * self._jitter_ns)
         self.alive_until_ns = self.due_ns + MAX_ROLLS * self._period_ns + self._window_ns
 
-    def arrival_ns(self, now_ns: int) -> int | None:
-        """Say when the next frame is expected; ``None`` for an unknown or stopped stream."""
-        if now_ns <= self.due_ns:
-            return self.due_ns
-        if now_ns > self.alive_until_ns:
-            return None
-        return max(now_ns, self._rolled_due_ns(now_ns))
+    def expected_from_ns(self, now_ns: int) -> int | None:
+        """Say since or from when it is expected; ``None`` for an unknown or stopped stream."""
+        return None if now_ns > self.alive_until_ns else self._rolled_due_ns(now_ns)
 
     def expected(self, now_ns: int) -> ExpectedArrival | None:
         """Say all about what is expected next; ``None`` for an unknown or stopped stream."""
@@ -96,12 +92,12 @@ class ArrivalForecast:
 
     def successor(self, now_ns: int) -> tuple[int, int] | None:
         """
-        Say when the very next frame is expected, and from when on it counts as lost.
+        Say when the very next frame is due, and from when on it counts as lost.
 
-        The instant is never in the past; ``None`` once it counts as lost.
+        ``None`` once it counts as lost.
         """
         lost_from_ns = self.due_ns + self._window_ns + 1
-        return None if now_ns >= lost_from_ns else (max(now_ns, self.due_ns), lost_from_ns)
+        return None if now_ns >= lost_from_ns else (self.due_ns, lost_from_ns)
 
     def _rolled_due_ns(self, now_ns: int) -> int:
         """First multiple of the period after the last arrival that can still be waited for."""

@@ -39,7 +39,7 @@ class Guard:
 
 
 Expected = tuple[int, int, Guard]
-"""Instant of an expected arrival, a tie-breaker, and whose it is."""
+"""From when on an arrival is expected, a tie-breaker, and whose it is."""
 
 
 class Guards:
@@ -79,19 +79,16 @@ class Guards:
         return now_ns <= self._alive_until_ns
 
     def in_arrival_order(self, now_ns: int) -> list[Expected]:
-        """List expected arrivals; the list is to be read only, and before the next event."""
-        if not self._by_due or self._by_due[0][0] >= now_ns:
-            return self._by_due
-        overdue: list[Expected] = []
-        for _, number, guard in self._by_due[:bisect_left(self._by_due, (now_ns,))]:
-            arrival_ns = guard.forecast.arrival_ns(now_ns)
-            if arrival_ns == now_ns:
-                overdue.append((now_ns, number, guard))
-            else:
-                self._list(guard, arrival_ns)
-        if not overdue:
-            return self._by_due
-        return sorted(overdue + self._by_due[len(overdue):])
+        """
+        List expected arrivals; the list is to be read only, and before the next event.
+
+        Those that are overdue may come at any moment: what is due for longer goes first.
+        """
+        for due_ns, _, guard in self._by_due[:bisect_left(self._by_due, (now_ns,))]:
+            expected_ns = guard.forecast.expected_from_ns(now_ns)
+            if expected_ns != due_ns:
+                self._list(guard, expected_ns)
+        return self._by_due
 
     def forget(self) -> None:
         """Expect nothing until the next arrivals."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from vig_core.clockwork import NEVER
 from vig_core.lookahead import Veto
 from vig_core.patience import Wait
 from vig_core.quantum import Shortage
@@ -19,8 +20,8 @@ class Held:
     :ivar shortage: no quantum of it fits.
     :ivar behind_id: a request that uses an instance of the backend model that it should run on,
         where none is free. Where this and the three before are ``None``, ``no_corun`` holds it.
-        Only an event can end either.
-    :ivar recheck_ns: an earlier instant at which its own variant would change, if any.
+        Only an event can end either, or another variant.
+    :ivar until_ns: first later instant at which time alone can change any of this.
     :ivar because: why, where this is held for the first time in this way; made to be said.
     """
 
@@ -28,9 +29,9 @@ class Held:
     choice: Choice | None
     veto: Veto | None
     wait: Wait | None = None
-    recheck_ns: int | None = None
     shortage: Shortage | None = None
     behind_id: int | None = None
+    until_ns: int = NEVER
     because: object = ''
 
 

@@ -20,10 +20,11 @@ they coincide again: what comes later cannot tell them apart.
 Where models must not run together, or slow each other, ``corun`` judges by the same rules.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isqrt
 
+from vig_core.clockwork import Clockwork, Instant
 from vig_core.contract import Contract
 from vig_core.why_waiting import Vetoed
 
@@ -141,35 +142,39 @@ def pace_budget_ns(contract: Contract, budget_ns: int, planned_ns: int) -> int:
     return budget_ns + max(0, min(max_age_ns - contract.deadline_ns, period_ns) - planned_ns)
 
 
-def veto(reservations: Iterable[Reservation], free_at_ns: Sequence[int], stay: Stay,
-         now_ns: int, overruns_at_ns: Sequence[int] = ()) -> Veto | None:
+def veto(reservations: Iterable[Reservation], free_at: Sequence[Instant], stay: Stay,
+         clock: Clockwork) -> Veto | None:
     """
     Judge a candidate that would start on the first slot.
 
     :param reservations: of strictly higher classes, in arrival order; read only as far as
         needed.
-    :param free_at_ns: predicted end of what runs on each slot, never before now; the first slot
+    :param free_at: predicted end of what runs on each slot, never before now; the first slot
         is the one that the candidate would take.
-    :param overruns_at_ns: instants from which on some of these predictions move with the clock.
     """
-    end_ns, squares = stay.behind(free_at_ns[0], 0)
-    if end_ns <= now_ns + stay.alone_ns:
-        end_ns, squares = now_ns + stay.alone_ns, 0
-    without = _Schedule.of(free_at_ns)
-    beside = _Schedule.of([end_ns, *free_at_ns[1:]])
-    beside.squares[0] = squares
-    expected = iter(reservations)
+    alone = (clock.now_ns + stay.alone_ns, True)
+    end_ns, squares = stay.behind(free_at[0][0], 0)
+    end = (end_ns, free_at[0][1])
+    if not clock.is_later(end, alone):
+        end, squares = alone, 0
     judged: list[Reservation] = []
-    late_ns = _first_victim(expected, judged, without, beside)
+    if len(free_at) == 1:
+        if not _is_any_victim_on_one_slot(reservations, judged, free_at[0][0], end[0], squares):
+            return None
+        reservations, judged = judged, []
+    without, beside = _Schedule.of(free_at), _Schedule.of([end, *free_at[1:]])
+    beside.squares[0] = squares
+    late_ns = _first_victim(reservations, judged, without, beside, clock)
     if late_ns is None:
         return None
-    until_ns = _until_ns(judged, without, beside, now_ns, overruns_at_ns,
-                         end_ns == now_ns + stay.alone_ns)
-    return Veto(judged[-1], late_ns, min(until_ns, _overtaken_from_ns(expected)))
+    for reservation in judged:
+        clock.note(reservation.changes_at_ns)
+    return Veto(judged[-1], late_ns, clock.until_ns)
 
 
 def longest_that_fits_ns(reservations: Callable[[], Iterable[Reservation]],
-                         free_at_ns: Sequence[int], planned_ns: int, late_ns: int) -> int | None:
+                         free_at: Sequence[Instant], planned_ns: int, late_ns: int,
+                         now_ns: int) -> int | None:
     """
     Say which shorter run of a vetoed candidate would not be vetoed.
 
@@ -183,87 +188,84 @@ def longest_that_fits_ns(reservations: Callable[[], Iterable[Reservation]],
         planned_ns -= late_ns
         if planned_ns <= 0:
             return None
-        found = _first_victim(reservations(), [], _Schedule.of(free_at_ns),
-                              _Schedule.of([free_at_ns[0] + planned_ns, *free_at_ns[1:]]))
+        found = _first_victim(reservations(), [], _Schedule.of(free_at), _Schedule.of(
+            [(free_at[0][0] + planned_ns, True), *free_at[1:]]), Clockwork(now_ns))
         if found is None:
             return planned_ns
         late_ns = found
     return None
 
 
-def fits_with_one_more_slot(reservations: Iterable[Reservation], free_at_ns: Sequence[int],
+def fits_with_one_more_slot(reservations: Iterable[Reservation], free_at: Sequence[Instant],
                             planned_ns: int, now_ns: int) -> bool:
     """Whether a vetoed candidate could have started on another slot, free now."""
-    return _first_victim(reservations, [], _Schedule.of([now_ns, *free_at_ns]),
-                         _Schedule.of([now_ns + planned_ns, *free_at_ns])) is None
+    return _first_victim(
+        reservations, [], _Schedule.of([(now_ns, True), *free_at]),
+        _Schedule.of([(now_ns + planned_ns, True), *free_at]), Clockwork(now_ns)) is None
 
 
 class _Schedule:
     """When each slot is free, with all slack; and the squares of the slack in that."""
 
-    __slots__ = ('free_at_ns', 'squares')
+    __slots__ = ('free_at', 'squares')
 
-    def __init__(self, free_at_ns: list[int], squares: list[int]) -> None:
-        self.free_at_ns = free_at_ns
+    def __init__(self, free_at: list[Instant], squares: list[int]) -> None:
+        self.free_at = free_at
         self.squares = squares
 
     @classmethod
-    def of(cls, free_at_ns: Sequence[int]) -> '_Schedule':
+    def of(cls, free_at: Sequence[Instant]) -> '_Schedule':
         """Make one without slack that was learned."""
-        return cls(list(free_at_ns), [0] * len(free_at_ns))
-
-    def copy(self) -> '_Schedule':
-        """Copy it."""
-        return _Schedule(list(self.free_at_ns), list(self.squares))
+        return cls(list(free_at), [0] * len(free_at))
 
     @property
-    def first_free(self) -> int:
-        """The slot that is free first."""
-        return self.free_at_ns.index(min(self.free_at_ns)) if len(self.free_at_ns) > 1 else 0
-
-    @property
-    def sorted(self) -> list[tuple[int, int]]:
+    def sorted(self) -> list[tuple[Instant, int]]:
         """The slots, whichever is which."""
-        return sorted(zip(self.free_at_ns, self.squares))
+        return sorted(zip(self.free_at, self.squares))
 
-    def serve(self, reservation: Reservation) -> int:
+    def serve(self, reservation: Reservation, clock: Clockwork) -> Instant:
         """Put a reservation on the slot that is free first and say when it finishes."""
-        slot = self.first_free
-        finish_ns, squares = reservation.stay.behind(self.free_at_ns[slot], self.squares[slot])
-        least_ns = reservation.arrival_ns + reservation.stay.alone_ns
-        if finish_ns <= least_ns:
-            finish_ns, squares = least_ns, 0
-        self.free_at_ns[slot], self.squares[slot] = finish_ns, squares
-        return finish_ns
+        slot = clock.first(self.free_at)
+        end_ns, is_moving = self.free_at[slot]
+        finish_ns, squares = reservation.stay.behind(end_ns, self.squares[slot])
+        finish = (finish_ns, is_moving)
+        least = (reservation.arrival_ns + reservation.stay.alone_ns, reservation.is_moving)
+        if not clock.is_later(finish, least):
+            finish, squares = least, 0
+        self.free_at[slot], self.squares[slot] = finish, squares
+        return finish
 
 
 def _first_victim(expected: Iterable[Reservation], judged: list[Reservation],
-                  without: _Schedule, beside: _Schedule) -> int | None:
-    """Say how late the candidate makes the first reservation that it makes late, if any."""
-    if len(without.free_at_ns) == 1:
-        return _first_victim_on_one_slot(expected, judged, without.free_at_ns[0],
-                                         beside.free_at_ns[0], beside.squares[0])
-    without, beside = without.copy(), beside.copy()
+                  without: _Schedule, beside: _Schedule, clock: Clockwork) -> int | None:
+    """
+    Say how late the candidate makes the first reservation that it makes late, if any.
+
+    :param judged: takes in what was read.
+    """
     for reservation in expected:
-        if (max(beside.free_at_ns) <= reservation.arrival_ns
+        if (max(beside.free_at)[0] <= reservation.arrival_ns
                 or without.sorted == beside.sorted):
             return None
         judged.append(reservation)
-        alone_ns = without.serve(reservation)
-        beside_ns = beside.serve(reservation)
-        if alone_ns <= reservation.deadline_ns < beside_ns:
-            return beside_ns - reservation.deadline_ns
+        alone = without.serve(reservation, clock)
+        finish = beside.serve(reservation, clock)
+        deadline = (reservation.deadline_ns, reservation.is_moving)
+        if alone[0] <= deadline[0] < finish[0]:
+            clock.is_later(alone, deadline)
+            clock.is_later(finish, deadline)
+            return finish[0] - deadline[0]
     return None
 
 
-def _first_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Reservation],
-                              alone_ns: int, beside_ns: int, squares: int) -> int | None:
-    """Do the same where there is nothing to choose: one slot is the usual case, and hot."""
+def _is_any_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Reservation],
+                               alone_ns: int, beside_ns: int, squares: int) -> bool:
+    """Ask the same where there is nothing to choose: one slot is the usual case, and hot."""
     alone_squares = 0
     for reservation in expected:
         arrival_ns, stay = reservation.arrival_ns, reservation.stay
         if beside_ns <= arrival_ns or (alone_ns == beside_ns and alone_squares == squares):
-            return None
+            return False
         judged.append(reservation)
         least_ns = arrival_ns + stay.alone_ns
         if stay.slack_ns:
@@ -277,64 +279,9 @@ def _first_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Rese
         if beside_ns <= least_ns:
             beside_ns, squares = least_ns, 0
         if alone_ns <= reservation.deadline_ns < beside_ns:
-            return beside_ns - reservation.deadline_ns
-    return None
+            return True
+    return False
 
 
-def _until_ns(judged: Iterable[Reservation], without: _Schedule, beside: _Schedule, now_ns: int,
-              overruns_at_ns: Sequence[int], is_candidate_moving: bool) -> int:
-    """Go through the schedules once more and say when time alone can change the verdict."""
-    until_ns = min((at_ns for at_ns in (*without.free_at_ns, *overruns_at_ns) if at_ns > now_ns),
-                   default=_FOREVER)
-    answer_ns = _FOREVER
-    is_any_moving = any(at_ns <= now_ns for at_ns in overruns_at_ns)
-    is_end_moving = [is_any_moving or is_candidate_moving,
-                     *(is_any_moving for _ in without.free_at_ns[1:])]
-    for reservation in judged:
-        deadline_ns = reservation.deadline_ns
-        alone_ns = without.serve(reservation)
-        answer_ns = _in_time_from_ns(reservation, beside, is_end_moving, now_ns)
-        beside.serve(reservation)
-        is_any_moving = is_any_moving or reservation.is_moving
-        until_ns = min(until_ns, reservation.changes_at_ns)
-        is_pushed = alone_ns > reservation.arrival_ns + reservation.stay.alone_ns
-        if is_any_moving and is_pushed and not reservation.is_moving and alone_ns <= deadline_ns:
-            until_ns = min(until_ns, now_ns + deadline_ns - alone_ns + 1)
-    return min(until_ns, answer_ns)
-
-
-def _overtaken_from_ns(expected: Iterator[Reservation]) -> int:
-    """Say when the next one becomes overdue: from then on it may be served before the victim."""
-    for reservation in expected:
-        if not reservation.is_moving:
-            return reservation.changes_at_ns
-    return _FOREVER
-
-
-def _in_time_from_ns(reservation: Reservation, schedule: _Schedule, is_end_moving: list[bool],
-                     now_ns: int) -> int:
-    """
-    Say when an overdue frame that is late behind what runs first may be in time.
-
-    Its deadline moves with the clock. The end that it follows may stand still, or move until
-    another end comes first. Notes for the slot whether its next end will move.
-    """
-    slot = schedule.first_free
-    end_ns, is_moving = schedule.free_at_ns[slot], is_end_moving[slot]
-    finish_ns, _ = reservation.stay.behind(end_ns, schedule.squares[slot])
-    early_ns = reservation.arrival_ns + reservation.stay.alone_ns - finish_ns
-    if early_ns >= 0:
-        is_end_moving[slot] = reservation.is_moving or (is_moving and early_ns == 0)
-        return _FOREVER
-    if not reservation.is_moving:
-        return _FOREVER
-    if not is_moving:
-        return now_ns + finish_ns - reservation.deadline_ns
-    return now_ns + 1 - end_ns + min(
-        (other_ns for other_ns, is_other_moving in zip(schedule.free_at_ns, is_end_moving)
-         if not is_other_moving), default=_FOREVER)
-
-
-_FOREVER = 1 << 62
 MOST_TRIES = 4
 """How often a shorter run is looked for: what is said of a veto must cost less than the veto."""

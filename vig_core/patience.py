@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt
 
+from vig_core.clockwork import Clockwork, Instant
 from vig_core.coverage import CycleMonitor
 from vig_core.forecast import ArrivalForecast
 from vig_core.model import RuntimeProfile
@@ -37,7 +38,8 @@ class Wait:
     A frame waits for its successor.
 
     :ivar successor_ns: when that one is expected; never in the past.
-    :ivar until_ns: from then on it counts as lost, and this frame may start.
+    :ivar until_ns: first later instant at which time alone can end the wait; at the latest when
+        the successor counts as lost.
     :ivar late_ns: by how much a moderately long run that began now would miss ``max_age``, or by
         how much later than on arrival it would begin.
     """
@@ -63,34 +65,36 @@ def short_run_ns(profile: RuntimeProfile) -> int:
     return isqrt(profile.p50_ns ** 3 // profile.p99_ns)
 
 
-def wait_for_successor(request: Request, profile: RuntimeProfile, *, now_ns: int,
-                       free_at_ns: Sequence[int], forecast: ArrivalForecast,
-                       monitor: CycleMonitor | None) -> Wait | None:
+def wait_for_successor(request: Request, profile: RuntimeProfile, *,
+                       free_at: Sequence[Instant], forecast: ArrivalForecast,
+                       monitor: CycleMonitor | None, clock: Clockwork) -> Wait | None:
     """
     Judge a candidate that would start on the first slot with a variant of this profile.
 
-    :param free_at_ns: predicted end of what runs on each slot; the first is the candidate's.
+    :param free_at: predicted end of what runs on each slot; the first is the candidate's.
     :param forecast: of its stream.
     :param monitor: the consumer cycles of its stream, if its contract defines any.
     """
     max_age_ns = request.model.contract.max_age_ns
     if max_age_ns is None:
         return None
-    start_ns = free_at_ns[0]
+    start, now_ns = free_at[0], clock.now_ns
     worthless_ns = request.generation_ns + max_age_ns
-    late_ns = start_ns + min(long_run_ns(profile),
-                             worthless_ns - request.arrived_at_ns) - worthless_ns
-    if late_ns <= 0:
+    fine_until_ns = worthless_ns - min(long_run_ns(profile),
+                                       worthless_ns - request.arrived_at_ns)
+    if not clock.is_later(start, (fine_until_ns, False)):
         return None
     expected = forecast.successor(now_ns)
     if expected is None:
         return None
-    arrival_ns, lost_from_ns = expected
-    if start_ns + profile.p50_ns <= arrival_ns or any(
-            other_ns <= arrival_ns for other_ns in free_at_ns[1:]):
+    due_ns, lost_from_ns = expected
+    if not clock.is_later((start[0] + profile.p50_ns, start[1]), (due_ns, False)) or any(
+            other[0] <= now_ns or not clock.is_later(other, (due_ns, False))
+            for other in free_at[1:]):
         return None
     if monitor is not None and monitor.can_serve(
             captured_at_ns=request.generation_ns,
-            delivered_at_ns=start_ns + short_run_ns(profile)):
+            delivered_at=(start[0] + short_run_ns(profile), start[1]), clock=clock):
         return None
-    return Wait(arrival_ns, lost_from_ns, late_ns)
+    clock.note(lost_from_ns)
+    return Wait(max(now_ns, due_ns), clock.until_ns, start[0] - fine_until_ns)

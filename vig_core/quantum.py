@@ -19,12 +19,11 @@ Rules:
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from vig_core.clockwork import Clockwork, Instant, NEVER
 from vig_core.cooperative import Cooperative, Job
 from vig_core.lookahead import Reservation
 from vig_core.model import Model
 from vig_core.why_waiting import NothingFits
-
-NEVER = 1 << 62
 
 
 @dataclass(slots=True)
@@ -32,16 +31,27 @@ class Gap:
     """
     The time until somebody else needs the slot.
 
-    :ivar budget_ns: from the start of the job; ``None`` without end.
-    :ivar ends_for: the stream whose frame ends it; empty without end.
-    :ivar until_ns: first later instant at which time alone can lengthen it.
+    :ivar begins_at: when the job would start.
+    :ivar ends_at: when the frame that ends it is expected; ``None`` without end.
+    :ivar ends_for: the stream of that frame; empty without end.
     :ivar longest_ns: the longest before a frame of that stream, as long as none stays away.
     """
 
-    budget_ns: int | None
-    ends_for: str
-    until_ns: int
+    begins_at: Instant
+    ends_at: Instant | None = None
+    ends_for: str = ''
     longest_ns: int = NEVER
+
+    @property
+    def budget_ns(self) -> int | None:
+        """How long it is; ``None`` without end."""
+        return None if self.ends_at is None else max(0, self.ends_at[0] - self.begins_at[0])
+
+    def holds(self, planned_ns: int, clock: Clockwork) -> bool:
+        """Whether a quantum that is planned with this fits."""
+        begins_ns, is_moving = self.begins_at
+        return self.ends_at is None or not clock.is_later(
+            (begins_ns + planned_ns, is_moving), self.ends_at)
 
 
 @dataclass(slots=True)
@@ -84,28 +94,24 @@ def longest_gap_ns(guarded: Model, slots: int) -> int:
         (variant.profile.p50_ns for variant in guarded.runnable_variants), default=0)
 
 
-def find_gap(expected: Iterable[Reservation], free_at_ns: Sequence[int], now_ns: int,
-             is_apart: Callable[[Reservation], bool],
-             overruns_at_ns: Sequence[int] = ()) -> Gap:
+def find_gap(expected: Iterable[Reservation], free_at: Sequence[Instant],
+             is_apart: Callable[[Reservation], bool], clock: Clockwork) -> Gap:
     """
     Find out until when nobody of a higher class needs the first slot.
 
     :param expected: frames of strictly higher classes in arrival order; read as far as needed.
-    :param free_at_ns: predicted end of what runs on each slot; the first is the job's.
+    :param free_at: predicted end of what runs on each slot; the first is the job's.
     :param is_apart: whether a frame must not arrive while the job runs, on whatever slot.
-    :param overruns_at_ns: instants from which on some of these predictions move with the clock.
     """
-    others = list(free_at_ns[1:])
-    until_ns = min((at_ns for at_ns in (*others, *overruns_at_ns) if at_ns > now_ns),
-                   default=NEVER)
+    start, *others = free_at
     for frame in expected:
-        until_ns = min(until_ns, frame.changes_at_ns)
-        first_ns = min(others, default=NEVER)
-        if first_ns > frame.arrival_ns or is_apart(frame):
-            return Gap(max(0, frame.arrival_ns - free_at_ns[0]), frame.stream, until_ns,
-                       frame.longest_gap_ns)
-        others[others.index(first_ns)] = frame.arrival_ns + frame.stay.alone_ns
-    return Gap(None, '', until_ns)
+        clock.note(frame.changes_at_ns)
+        arrival = (frame.arrival_ns, frame.is_moving)
+        first = clock.first(others)
+        if not others or is_apart(frame) or clock.is_later(others[first], arrival):
+            return Gap(start, arrival, frame.stream, frame.longest_gap_ns)
+        others[first] = (frame.arrival_ns + frame.stay.alone_ns, frame.is_moving)
+    return Gap(start)
 
 
 def frames_apart(banned: frozenset[str], backend_model: str,

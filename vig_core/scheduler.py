@@ -162,12 +162,11 @@ class Scheduler:
         """Note when to look again at what is held; says whether slots idle for it on purpose."""
         is_idling = False
         for each in held:
-            if each.recheck_ns is not None:
-                self._held_until_ns = min(self._held_until_ns, each.recheck_ns)
-            for hold in (each.veto, each.wait, each.shortage):
-                if hold is not None:
-                    is_idling = True
-                    self._held_until_ns = min(self._held_until_ns, hold.until_ns)
+            if each.choice is not None:
+                self._held_until_ns = min(self._held_until_ns, each.until_ns,
+                                          self._runtimes.changes_at_ns)
+            if each.veto is not None or each.wait is not None or each.shortage is not None:
+                is_idling = True
         return is_idling
 
     def _defer(self, held: Held) -> None:

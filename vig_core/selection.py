@@ -13,6 +13,7 @@ from functools import partial
 from vig_core import corun
 from vig_core.actions import OverloadState
 from vig_core.choosing import Chooser
+from vig_core.clockwork import Clockwork, Instant, NEVER
 from vig_core.contract import Criticality, QueuePolicy
 from vig_core.cutting import Cutter
 from vig_core.estimate import Occupancy, RuntimeBook
@@ -72,7 +73,8 @@ class Selector:
         :param is_guarding: False while draining: nothing is expected any more.
         """
         found = Selection()
-        soonest_ns = self._slots.next_free_ns(now_ns)
+        predicted = Clockwork(now_ns)
+        soonest = self._slots.next_free(predicted)
         running_models = ({claim.request.model.name for claim in self._slots}
                           if self._has_bans else None)
         co_runners = ([claim.backend_model for claim in self._slots]
@@ -92,58 +94,60 @@ class Selector:
             if request.job is not None:
                 plans_ns = self._cutter.rest_plans_ns(
                     request, request.job, self._selectors[model.name].variants, co_runners)
-            begins = (self._chooser.begins(request, now_ns) if model.name in self._limited
+            clock = Clockwork(now_ns, predicted.until_ns)
+            begins = (self._chooser.begins(request, clock) if model.name in self._limited
                       else ())
-            choice = self._chooser.choose(request, soonest_ns[0], overload, plans_ns, begins)
+            choice = self._chooser.choose(request, soonest[0][0], overload, plans_ns, begins)
             if choice.behind_id is not None:
-                found.held.append(Held(request, choice, None, None, self._chooser.recheck_ns(
-                    request, soonest_ns[0], now_ns, overload, plans_ns, begins),
-                    behind_id=choice.behind_id))
+                self._chooser.note_change(request, soonest[0], overload, plans_ns, begins, clock)
+                found.held.append(Held(request, choice, None, behind_id=choice.behind_id,
+                                       until_ns=clock.until_ns))
                 waiting_for_an_end.append(request)
                 continue
-            free_at_ns = soonest_ns if not begins else self._slots.next_free_ns(
-                now_ns, choice.variant.backend_model)
-            wait = self._wait(request, choice, free_at_ns, now_ns) if is_guarding else None
+            free_at = soonest if not begins else self._slots.next_free(
+                clock, choice.variant.backend_model)
+            wait = self._wait(request, choice, free_at, clock) if is_guarding else None
             stopper, shortage = None, None
             if wait is None and model.criticality is not Criticality.PROTECTED:
                 if arrivals is None:
                     arrivals = self._guards.in_arrival_order(now_ns)
                 if model.cooperative is not None and model.cooperative.is_split:
                     stopper, shortage = self._cutter.cut(
-                        request, choice, free_at_ns, now_ns,
+                        request, choice, free_at, clock,
                         partial(self._reservations, arrivals, model, now_ns),
-                        partial(self._look_ahead, request, choice, free_at_ns,
-                                waiting_for_an_end, arrivals, now_ns))
+                        partial(self._look_ahead, request, choice, free_at,
+                                waiting_for_an_end, arrivals, clock))
                 else:
-                    stopper = self._look_ahead(request, choice, free_at_ns, waiting_for_an_end,
-                                               arrivals, now_ns)
+                    stopper = self._look_ahead(request, choice, free_at, waiting_for_an_end,
+                                               arrivals, clock)
             if wait is None and stopper is None and shortage is None:
                 found.start, found.choice = request, choice
                 return found
-            found.held.append(Held(request, choice, stopper, wait, self._chooser.recheck_ns(
-                request, soonest_ns[0], now_ns, overload, plans_ns, begins), shortage))
+            self._chooser.note_change(request, soonest[0], overload, plans_ns, begins, clock)
+            found.held.append(Held(request, choice, stopper, wait, shortage,
+                                   until_ns=clock.until_ns))
             if shortage is not None:
                 found.held[-1].because = shortage.because
             elif wait is not None and not request.is_waiting_for_fresher:
                 found.held[-1].because = wait.because(now_ns)
             elif stopper is not None and not request.is_deferred and arrivals is not None:
                 found.held[-1].because = self._why_vetoed(
-                    request.model, choice, stopper, arrivals, free_at_ns, now_ns)
+                    request.model, choice, stopper, arrivals, free_at, now_ns)
         return found
 
     def _why_vetoed(self, model: Model, choice: Choice, stopper: Veto,
-                    arrivals: Iterable[Expected], free_at_ns: Sequence[int],
+                    arrivals: Iterable[Expected], free_at: Sequence[Instant],
                     now_ns: int) -> Vetoed:
         """Say what would have had to be different, where that is cheap to know."""
         fits_ns, fits_beside, under_way_ns = None, False, self._slots.overlap_ns
         if not self._is_coupled:
             stay = self._stay(choice.planned_ns, choice.occupancy)
-            keeps_ns = max(stay.planned_ns, now_ns + stay.alone_ns - free_at_ns[0])
+            keeps_ns = max(stay.planned_ns, now_ns + stay.alone_ns - free_at[0][0])
             fits_ns = longest_that_fits_ns(
-                lambda: self._reservations(arrivals, model, now_ns), free_at_ns, keeps_ns,
-                stopper.late_ns)
+                lambda: self._reservations(arrivals, model, now_ns), free_at, keeps_ns,
+                stopper.late_ns, now_ns)
             fits_beside = fits_with_one_more_slot(
-                self._reservations(arrivals, model, now_ns), free_at_ns, stay.alone_ns, now_ns)
+                self._reservations(arrivals, model, now_ns), free_at, stay.alone_ns, now_ns)
             if fits_ns is not None:
                 fits_ns = min(fits_ns + choice.planned_ns - keeps_ns, LEAST_SHARE * fits_ns)
         return stopper.because(now_ns, choice.planned_ns, under_way_ns, fits_ns, fits_beside)
@@ -162,14 +166,13 @@ class Selector:
         return [planned_ns + added_ns(self._interference_ns, variant.backend_model, co_runners)
                 for planned_ns, variant in zip(alone_ns, self._selectors[name].variants)]
 
-    def _look_ahead(self, request: Request, choice: Choice, free_at_ns: list[int],
+    def _look_ahead(self, request: Request, choice: Choice, free_at: Sequence[Instant],
                     held: Sequence[Request], arrivals: Iterable[Expected],
-                    now_ns: int) -> Veto | None:
+                    clock: Clockwork) -> Veto | None:
         if self._is_coupled:
-            return self._veto_beside(request, choice, held, arrivals, now_ns)
-        return veto(self._reservations(arrivals, request.model, now_ns), free_at_ns,
-                    self._stay(choice.planned_ns, choice.occupancy), now_ns,
-                    self._slots.overruns_at_ns())
+            return self._veto_beside(request, choice, held, arrivals, clock)
+        return veto(self._reservations(arrivals, request.model, clock.now_ns), free_at,
+                    self._stay(choice.planned_ns, choice.occupancy), clock)
 
     def _stay(self, planned_ns: int, occupancy: Occupancy | None) -> Stay:
         """Say how long a run of this plan keeps a slot."""
@@ -178,8 +181,8 @@ class Selector:
             return Stay(alone_ns, alone_ns)
         return Stay(occupancy.planned_ns, alone_ns, occupancy.planned_ns - occupancy.median_ns)
 
-    def _wait(self, request: Request, choice: Choice, free_at_ns: list[int],
-              now_ns: int) -> Wait | None:
+    def _wait(self, request: Request, choice: Choice, free_at: Sequence[Instant],
+              clock: Clockwork) -> Wait | None:
         """
         Ask whether a frame waits for its successor.
 
@@ -191,10 +194,9 @@ class Selector:
         if account.forecast is None:
             return None
         if request.model.name in self._limited:
-            free_at_ns = self._slots.successor_free_ns(choice.variant.backend_model, now_ns)
-        return wait_for_successor(request, choice.variant.profile, now_ns=now_ns,
-                                  free_at_ns=free_at_ns, forecast=account.forecast,
-                                  monitor=account.monitor)
+            free_at = self._slots.successor_free(choice.variant.backend_model, clock)
+        return wait_for_successor(request, choice.variant.profile, free_at=free_at,
+                                  forecast=account.forecast, monitor=account.monitor, clock=clock)
 
     def _is_prolonging(self, model: Model, ahead: Iterable[Request]) -> bool:
         """
@@ -211,13 +213,12 @@ class Selector:
                    for first in ahead)
 
     def _veto_beside(self, request: Request, choice: Choice, held: Sequence[Request],
-                     arrivals: Iterable[Expected], now_ns: int) -> Veto | None:
+                     arrivals: Iterable[Expected], clock: Clockwork) -> Veto | None:
         """
         Ask the look-ahead where what runs at the same time concerns each other.
 
         :param held: those before this one that wait for the end of a ban.
         """
-        clock = corun.Clockwork(now_ns)
         backend_model = choice.variant.backend_model
         schedule = corun.Schedule.of(self._slots, clock, backend_model)
         begins_ns, is_moving = schedule.free_at[0]
@@ -227,7 +228,7 @@ class Selector:
         waiting = [each for each in held if each.model.criticality < below]
         streams = {each.stream for each in waiting}
         reservations = [self._reserve_waiting(each) for each in waiting]
-        reservations += (each for each in self._reservations(arrivals, request.model, now_ns)
+        reservations += (each for each in self._reservations(arrivals, request.model, clock.now_ns)
                          if each.stream not in streams)
         return corun.veto(reservations, schedule, candidate, clock, self._coupling)
 
@@ -236,7 +237,7 @@ class Selector:
         planned_ns = min(planned_ns for _, planned_ns in runs)
         return Reservation(
             request.stream, request.arrived_at_ns, Stay(planned_ns, planned_ns),
-            request.deadline_at_ns - self._slots.overlap_ns, False, corun.NEVER,
+            request.deadline_at_ns - self._slots.overlap_ns, False, NEVER,
             Beside(request.model.name, self._banned[request.model.name], runs, None))
 
     def _runs(self, model: Model) -> tuple[tuple[str, int], ...]:

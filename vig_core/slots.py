@@ -17,9 +17,10 @@ Rules:
 
 from collections.abc import Iterator, Mapping
 
-from vig_core.claim import Claim, dry_at_ns, is_quarantined
+from vig_core.claim import Claim, dry_at, is_quarantined
+from vig_core.clockwork import Clockwork, Instant, NEVER
 from vig_core.estimate import Occupancy
-from vig_core.instances import Begin, NEVER, next_instance, used, used_beside
+from vig_core.instances import Begin, next_instance, used, used_beside
 from vig_core.request import Request
 
 LEAST_SHARE = 4
@@ -87,59 +88,50 @@ class SlotTable:
         """Whether nothing can start until an end is proven."""
         return self._quarantined > 0 and all(map(is_quarantined, self._claims))
 
-    def next_free_ns(self, now_ns: int, backend_model: str | None = None) -> list[int]:
+    def next_free(self, clock: Clockwork, backend_model: str | None = None) -> list[Instant]:
         """
         Predict when each slot is free, conservatively, the one for the next dispatch first.
 
         :param backend_model: what is dispatched; it must be able to ``begin``.
         """
         if len(self._claims) == 1:
-            return [dry_at_ns(self._claims[0], now_ns)]
-        best = self._best(now_ns, backend_model)
-        return [dry_at_ns(self._claims[best], now_ns),
-                *(dry_at_ns(claims, now_ns) for slot, claims
-                  in enumerate(self._claims) if slot != best and not is_quarantined(claims))]
+            return [dry_at(self._claims[0], clock)]
+        open_slots, _ = self.in_order_of_dispatch(clock, backend_model)
+        return [dry_at(claims, clock) for claims in open_slots]
 
-    def next_moves_from_ns(self, now_ns: int) -> int:
-        """Say from when on the start of the next dispatch moves with the clock."""
-        return dry_at_ns(self._claims[self._best(now_ns)][:1], now_ns)
-
-    def begin(self, backend_model: str, now_ns: int) -> Begin:
+    def begin(self, backend_model: str, clock: Clockwork) -> Begin:
         """Predict when an execution could begin; there must be a credit."""
-        slot = self._best(now_ns, backend_model)
+        slot = self._best(clock, backend_model)
         if slot < 0:
             return next_instance(self._claims, backend_model, self._instances[backend_model],
-                                 now_ns)
-        claims = self._claims[slot]
-        return Begin(dry_at_ns(claims, now_ns), dry_at_ns(claims[:1], now_ns))
+                                 clock)
+        return Begin(dry_at(self._claims[slot], clock))
 
-    def takes_last_instance(self, backend_model: str, now_ns: int) -> bool:
+    def takes_last_instance(self, backend_model: str, clock: Clockwork) -> bool:
         """Whether the next dispatch to a backend model leaves no instance of it unused."""
         instances = self._instances.get(backend_model)
         return instances is not None and instances <= 1 + used_beside(
-            self._claims, self._best(now_ns, backend_model), backend_model)
+            self._claims, self._best(clock, backend_model), backend_model)
 
-    def successor_free_ns(self, backend_model: str, now_ns: int) -> list[int]:
+    def successor_free(self, backend_model: str, clock: Clockwork) -> list[Instant]:
         """
         Predict when the slots are free that may run the next dispatch and its successor.
 
         :param backend_model: of both; it must be able to ``begin``.
         """
-        best = self._best(now_ns, backend_model)
-        is_last = self.takes_last_instance(backend_model, now_ns)
-        return [dry_at_ns(self._claims[best], now_ns),
-                *(dry_at_ns(claims, now_ns) for slot, claims in enumerate(self._claims)
-                  if slot != best and not is_quarantined(claims)
-                  and (not is_last or used(claims, backend_model)))]
+        (best, *rest), _ = self.in_order_of_dispatch(clock, backend_model)
+        is_last = self.takes_last_instance(backend_model, clock)
+        return [dry_at(claims, clock) for claims in (
+            best, *(each for each in rest if not is_last or used(each, backend_model)))]
 
-    def in_order_of_dispatch(self, now_ns: int, backend_model: str | None = None
+    def in_order_of_dispatch(self, clock: Clockwork, backend_model: str | None = None
                              ) -> tuple[list[list[Claim]], list[list[Claim]]]:
         """
-        List the claims of each slot, in the order of ``next_free_ns``, first to run first.
+        List the claims of each slot, in the order of ``next_free``, first to run first.
 
         :returns: those of the slots that can take something, and those of the quarantined ones.
         """
-        best = self._best(now_ns, backend_model)
+        best = self._best(clock, backend_model)
         rest = [claims for slot, claims in enumerate(self._claims) if slot != best]
         return ([self._claims[best], *(each for each in rest if not is_quarantined(each))],
                 [each for each in rest if is_quarantined(each)])
@@ -155,17 +147,6 @@ class SlotTable:
     def too_late_from_ns(self, limit_ns: int) -> int:
         """Say from when on the next dispatch cannot begin before ``limit_ns`` any more."""
         return limit_ns if self._credits == 1 else limit_ns - min(self._behind_ns(), default=0)
-
-    def overruns_at_ns(self) -> list[int]:
-        """
-        Say when executions that others are pipelined behind exceed their plans.
-
-        From then on the conservative predictions of these slots move with the clock.
-        """
-        if self._credits == 1:
-            return []
-        return [claims[0].frees_at_ns(claims[0].begins_at_ns) for claims in self._claims
-                if len(claims) > 1 and not is_quarantined(claims)]
 
     def look(self, now_ns: int) -> None:
         """Open the credits whose lead has come."""
@@ -184,8 +165,9 @@ class SlotTable:
         """Claim a credit on the open slot that is free first; there must be one for it."""
         self._now_ns = now_ns
         assert request.variant is not None
-        slot = self._best(now_ns, request.variant.backend_model) if len(self._claims) > 1 else 0
-        begins_at_ns = dry_at_ns(self._claims[slot], now_ns)
+        clock = Clockwork(now_ns)
+        slot = self._best(clock, request.variant.backend_model) if len(self._claims) > 1 else 0
+        begins_at_ns, _ = dry_at(self._claims[slot], clock)
         keeps_ns, median_ns = self.alone_ns(planned_ns), self.alone_ns(optimistic_ns)
         claim = Claim(request, slot, now_ns, begins_at_ns, planned_ns, keeps_ns, median_ns,
                       now_ns + keeps_ns, now_ns + median_ns)
@@ -208,7 +190,7 @@ class SlotTable:
         Nobody knows on which slot it runs; where none is open, it joins one that is held.
         """
         self._now_ns = now_ns
-        slot = max(self._best(now_ns), 0)
+        slot = max(self._best(Clockwork(now_ns)), 0)
         claim = Claim(request, slot, now_ns, now_ns, 0, 0, 0, now_ns, now_ns,
                       is_quarantined=True)
         self._quarantined += 1
@@ -280,17 +262,15 @@ class SlotTable:
             ends_at_ns = max(ends_at_ns + claim.optimistic_ns, claim.expected_at_ns)
         return ends_at_ns - self._lead_ns + self.overlap_ns
 
-    def _best(self, now_ns: int, backend_model: str | None = None) -> int:
-        best, best_ns = -1, 0
+    def _best(self, clock: Clockwork, backend_model: str | None = None) -> int:
+        """Give the slot for the next dispatch; -1 where none can take it."""
         instances = None if backend_model is None else self._instances.get(backend_model)
-        for slot, claims in enumerate(self._claims):
-            if self._is_open(claims) and (
-                    instances is None or backend_model is None
-                    or used_beside(self._claims, slot, backend_model) < instances):
-                dry_ns = dry_at_ns(claims, now_ns)
-                if best < 0 or dry_ns < best_ns:
-                    best, best_ns = slot, dry_ns
-        return best
+        able = [slot for slot, claims in enumerate(self._claims) if self._is_open(claims) and (
+            instances is None or backend_model is None
+            or used_beside(self._claims, slot, backend_model) < instances)]
+        if len(able) < 2:
+            return able[0] if able else -1
+        return able[clock.first([dry_at(self._claims[slot], clock) for slot in able])]
 
     def _behind_ns(self) -> list[int]:
         return [sum(claim.optimistic_ns for claim in claims[1:])

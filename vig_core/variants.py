@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vig_core.actions import OverloadState
+from vig_core.clockwork import NEVER
 from vig_core.estimate import Occupancy
-from vig_core.instances import NEVER
 from vig_core.model import Model, Variant
 from vig_core.why_waiting import Chosen, Reading
 

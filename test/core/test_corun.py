@@ -3,7 +3,8 @@
 from hypothesis import given, settings, strategies as st
 import pytest
 from vig_core import lookahead
-from vig_core.corun import Clockwork, Coupling, NEVER, Schedule, Tenant, veto
+from vig_core.clockwork import Clockwork, NEVER
+from vig_core.corun import Coupling, Schedule, Tenant, veto
 from vig_core.lookahead import Beside, Reservation, Stay
 
 
@@ -165,7 +166,8 @@ def test_where_nothing_is_coupled_it_says_what_the_plain_lookahead_says(world):
     free = [min(world['free']), *sorted(world['free'])[1:]]
     found = judge(reservations, free, world['planned'])
     plain = lookahead.veto(
-        iter(reservations), free, Stay(world['planned'], world['planned']), 0)
+        iter(reservations), [(each, each <= 0) for each in free],
+        Stay(world['planned'], world['planned']), Clockwork(0))
     assert (found is None) == (plain is None)
     assert found is None or (found.victim, found.late_ns) == (plain.victim, plain.late_ns)
 

@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings, strategies as st
 import pytest
+from vig_core.clockwork import Clockwork
 from vig_core.contract import Contract, DeliverySemantics, MissBudget
 from vig_core.coverage import CycleMonitor, supply_of
 
@@ -124,17 +125,23 @@ def test_under_latest_state_a_request_without_a_result_is_no_miss_by_itself():
     assert each.judge_before(111) == (1, 0)
 
 
+def serves(each, captured, delivered):
+    """Ask whether a result that stands still would cover a cycle."""
+    return each.can_serve(captured_at_ns=captured, delivered_at=(delivered, False),
+                          clock=Clockwork(112))
+
+
 def test_a_result_serves_a_cycle_that_needs_a_new_one_though_an_old_one_is_fresh():
     old, new = monitor(), monitor(needs_new=True)
     for each in (old, new):
         each.deliver(108, 108)
         each.judge_before(111)
-    assert not old.can_serve(captured_at_ns=107, delivered_at_ns=119)
-    assert new.can_serve(captured_at_ns=112, delivered_at_ns=119)
+    assert not serves(old, 107, 119)
+    assert serves(new, 112, 119)
     new.deliver(112, 112)
-    assert not new.can_serve(captured_at_ns=113, delivered_at_ns=119)
-    assert new.can_serve(captured_at_ns=113, delivered_at_ns=125)
-    assert not new.can_serve(captured_at_ns=113, delivered_at_ns=139)
+    assert not serves(new, 113, 119)
+    assert serves(new, 113, 125)
+    assert not serves(new, 113, 139)
 
 
 def test_a_gap_is_a_time_without_a_fresh_result_from_the_first_cycle_on():

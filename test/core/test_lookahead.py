@@ -4,6 +4,7 @@ from math import isqrt
 
 from hypothesis import given, settings, strategies as st
 import pytest
+from vig_core.clockwork import Clockwork
 from vig_core.contract import Contract
 from vig_core.lookahead import pace_budget_ns, Reservation, Stay, veto
 
@@ -13,9 +14,14 @@ def place(arrival, planned, deadline, stream='cam', changes=10_000, moving=False
     return Reservation(stream, arrival, Stay(planned, planned), deadline, moving, changes)
 
 
+def ask(reservations, free, stay, now):
+    """Ask for a candidate while what runs ends at these instants."""
+    return veto(reservations, [(each, each <= now) for each in free], stay, Clockwork(now))
+
+
 def judge(reservations, free, planned, now):
     """Ask for a candidate of which nothing was learned."""
-    return veto(reservations, free, Stay(planned, planned), now)
+    return ask(reservations, free, Stay(planned, planned), now)
 
 
 @pytest.mark.parametrize('planned, late', [(40, None), (41, 1), (90, 50)])
@@ -106,7 +112,7 @@ def test_stopping_early_finds_what_the_full_simulation_finds(raw, free, stay):
         Reservation(str(number), arrival, each, arrival + each.alone_ns + budget, False, 10_000)
         for number, (arrival, each, budget) in enumerate(sorted(raw, key=lambda row: row[0]))]
     free = [min(free), *sorted(free)[1:]]
-    found = veto(iter(reservations), free, stay, 0)
+    found = ask(iter(reservations), free, stay, 0)
     expected = full_simulation(reservations, free, stay)
     assert (None if found is None else (found.victim, found.late_ns)) == expected
 
@@ -114,19 +120,19 @@ def test_stopping_early_finds_what_the_full_simulation_finds(raw, free, stay):
 def test_the_slack_of_two_that_were_learned_adds_up_in_squares():
     """Medians of 40 and 30, slacks of 3 and 4: together 75, where two whole slacks were 77."""
     frame = Reservation('cam', 95, Stay(34, 34, 4), 165, False, 10_000)
-    assert veto([frame], [90], Stay(43, 43, 3), 80) is None
-    assert veto([frame], [90], Stay(44, 44, 3), 80).late_ns == 1
-    assert veto([frame], [90], Stay(43, 43), 80).late_ns == 2
-    assert veto([frame], [90], Stay(43, 43, 3), 90).late_ns == 2, 'idle before it'
+    assert ask([frame], [90], Stay(43, 43, 3), 80) is None
+    assert ask([frame], [90], Stay(44, 44, 3), 80).late_ns == 1
+    assert ask([frame], [90], Stay(43, 43), 80).late_ns == 2
+    assert ask([frame], [90], Stay(43, 43, 3), 90).late_ns == 2, 'idle before it'
 
 
 def test_a_slot_that_runs_dry_costs_the_way_of_the_next():
     """20 behind another, 30 on an idle slot: the frame that comes later ends by itself."""
     frame = Reservation('cam', 100, Stay(20, 30), 130, False, 10_000)
-    assert veto([frame], [90], Stay(20, 20), 90) is None
-    assert veto([frame], [90], Stay(21, 21), 90).late_ns == 1
-    assert veto([frame], [100], Stay(5, 20), 90) is None
-    assert veto([frame], [100], Stay(5, 21), 90).late_ns == 1
+    assert ask([frame], [90], Stay(20, 20), 90) is None
+    assert ask([frame], [90], Stay(21, 21), 90).late_ns == 1
+    assert ask([frame], [100], Stay(5, 20), 90) is None
+    assert ask([frame], [100], Stay(5, 21), 90).late_ns == 1
 
 
 @settings(max_examples=400)

@@ -4,6 +4,7 @@ from itertools import permutations
 
 from making import request
 import pytest
+from vig_core.clockwork import Clockwork, NEVER
 from vig_core.estimate import Occupancy
 from vig_core.order import ranked
 from vig_core.slots import SlotTable
@@ -39,6 +40,16 @@ def take(table, number, now=0.0, planned=20.0, optimistic=10.0, occupancy=None, 
                       occupancy=occupancy)
 
 
+def free_ns(table, now_ns):
+    """Predict when each slot is free."""
+    return [at_ns for at_ns, _ in table.next_free(Clockwork(now_ns))]
+
+
+def begin(table, backend_model, now_ns):
+    """Predict when an execution could begin."""
+    return table.begin(backend_model, Clockwork(now_ns))
+
+
 @pytest.mark.parametrize('slots, depth', [(1, 0), (1, 2), (3, 0), (2, 1)])
 def test_there_are_as_many_credits_as_slots_times_one_plus_depth(slots, depth):
     table = SlotTable(slots, depth)
@@ -61,16 +72,16 @@ def test_what_is_pipelined_begins_when_what_it_follows_has_ended():
     take(table, 0)
     second = take(table, 1)
     assert second.begins_at_ns == ms(20)
-    assert table.next_free_ns(ms(5)) == [ms(40)]
+    assert free_ns(table, ms(5)) == [ms(40)]
     table.end(0, now_ns=ms(12))
     assert second.begins_at_ns == ms(12)
-    assert table.next_free_ns(ms(12)) == [ms(32)]
+    assert free_ns(table, ms(12)) == [ms(32)]
 
 
 def test_an_overrun_is_free_now_at_the_earliest():
     table = SlotTable(1, 0)
     take(table, 0)
-    assert table.next_free_ns(ms(55)) == [ms(55)]
+    assert free_ns(table, ms(55)) == [ms(55)]
 
 
 def test_what_runs_may_end_at_any_moment_and_what_is_behind_it_takes_its_median():
@@ -117,18 +128,18 @@ def test_behind_another_a_learned_occupancy_counts_and_on_an_idle_slot_the_whole
     table = SlotTable(1, 1, ms(4))
     learned = Occupancy(ms(9), ms(7))
     take(table, 0, occupancy=learned)
-    assert table.next_free_ns(0) == [ms(16)]
+    assert free_ns(table, 0) == [ms(16)]
     take(table, 1, now=5, occupancy=learned)
-    assert table.next_free_ns(ms(5)) == [ms(25)]
+    assert free_ns(table, ms(5)) == [ms(25)]
     table.end(0, now_ns=ms(14))
-    assert table.next_free_ns(ms(14)) == [ms(21)], 'from 10 on for 9, but not before 5 + 16'
+    assert free_ns(table, ms(14)) == [ms(21)], 'from 10 on for 9, but not before 5 + 16'
 
 
 def test_a_learned_occupancy_is_never_longer_than_the_plan():
     table = SlotTable(1, 1, ms(4))
     take(table, 0)
     take(table, 1, occupancy=Occupancy(ms(30), ms(25)))
-    assert table.next_free_ns(0) == [ms(32)]
+    assert free_ns(table, 0) == [ms(32)]
 
 
 def test_the_next_is_sent_when_the_learned_medians_have_nearly_passed():
@@ -184,28 +195,28 @@ def test_where_what_runs_together_matters_nothing_is_learned():
 
 def test_a_model_takes_a_slot_while_an_instance_is_unused_on_the_others():
     table = SlotTable(3, 0, instances={'m_main': 2})
-    assert table.begin('m_main', 0).behind_id is None
+    assert begin(table, 'm_main', 0).behind_id is None
     take(table, 1, of='m', planned=30)
-    assert not table.takes_last_instance('other_main', 0)
-    assert table.takes_last_instance('m_main', 0)
+    assert not table.takes_last_instance('other_main', Clockwork(0))
+    assert table.takes_last_instance('m_main', Clockwork(0))
     take(table, 2, of='m', planned=20)
-    begin = table.begin('m_main', ms(5))
-    assert (begin.at_ns, begin.moves_from_ns, begin.behind_id) == (ms(20), ms(20), 2)
-    assert table.begin('m_main', ms(25)).at_ns == ms(25)
-    assert table.begin('other_main', ms(5)).behind_id is None
+    found = begin(table, 'm_main', ms(5))
+    assert (found.at, found.behind_id) == ((ms(20), False), 2)
+    assert begin(table, 'm_main', ms(25)).at == (ms(25), True)
+    assert begin(table, 'other_main', ms(5)).behind_id is None
     table.end(1, now_ns=ms(26))
-    assert table.begin('m_main', ms(26)).behind_id is None
+    assert begin(table, 'm_main', ms(26)).behind_id is None
 
 
 def test_behind_its_own_execution_a_model_may_be_pipelined_whatever_the_limit():
     table = SlotTable(2, 1, instances={'m_main': 1})
     take(table, 1, of='m', planned=20)
-    assert table.begin('other_main', 0).at_ns == 0
-    assert table.begin('m_main', 0).at_ns == ms(20)
+    assert begin(table, 'other_main', 0).at == (0, True)
+    assert begin(table, 'm_main', 0).at == (ms(20), False)
     assert take(table, 2, of='m', planned=20).slot == take(table, 3, of='n').slot ^ 1
-    begin = table.begin('m_main', 0)
-    assert (begin.at_ns, begin.moves_from_ns, begin.behind_id) == (ms(40), ms(20), 2)
-    assert table.successor_free_ns('n_main', 0) == [ms(20), ms(40)]
+    found = begin(table, 'm_main', 0)
+    assert (found.at, found.behind_id) == ((ms(40), False), 2)
+    assert table.successor_free('n_main', Clockwork(0)) == [(ms(20), False), (ms(40), False)]
 
 
 def test_what_has_no_proven_end_counts_one_by_one_and_ends_never():
@@ -213,9 +224,9 @@ def test_what_has_no_proven_end_counts_one_by_one_and_ends_never():
     for number in (1, 2):
         take(table, number, of='m')
     take(table, 3, of='m')
-    assert table.begin('m_main', 0).behind_id is None
+    assert begin(table, 'm_main', 0).behind_id is None
     table.quarantine(1)
-    begin = table.begin('m_main', 0)
-    assert (begin.at_ns, begin.behind_id) == (1 << 62, 1)
+    found = begin(table, 'm_main', 0)
+    assert (found.at, found.behind_id) == ((NEVER, False), 1)
     table.end(3, now_ns=ms(1))
-    assert table.begin('m_main', ms(1)).behind_id is None
+    assert begin(table, 'm_main', ms(1)).behind_id is None

@@ -4,6 +4,7 @@ from statistics import NormalDist
 
 from making import request
 import pytest
+from vig_core.clockwork import Clockwork
 from vig_core.contract import Criticality
 from vig_core.coverage import CycleMonitor
 from vig_core.forecast import ArrivalForecast
@@ -26,8 +27,9 @@ def judge(*, now=27, arrived=3, free=(), max_age=66, profile=PROFILE, newest=-33
     monitor = CycleMonitor(of.contract, ms(-32))
     monitor.judge_before(ms(now))
     monitor.deliver(ms(newest), ms(now))
-    return wait_for_successor(frame, profile, now_ns=ms(now), free_at_ns=[ms(now), *map(ms, free)],
-                              forecast=forecast, monitor=monitor)
+    return wait_for_successor(
+        frame, profile, free_at=[(ms(now), True), *((ms(each), False) for each in free)],
+        forecast=forecast, monitor=monitor, clock=Clockwork(ms(now)))
 
 
 def test_a_frame_waits_until_its_successor_counts_as_lost():

@@ -198,26 +198,23 @@ class Witness:
         busy = self.scheduler.snapshot(now_ns=self.now_ns).slots_busy
         if not waiting or busy == self.system.slots:
             return
-        lines = set()
-        names = {self.arrivals[request_id].model for request_id in waiting}
-        held = {name for name in names if set(models) & self._banned(name)}
+        places = {}
         for request_id in waiting:
-            arrival = self.arrivals[request_id]
-            model = self.system.models[arrival.model]
-            banned = arrival.model in held or any(
-                self.system.models[name].criticality <= model.criticality
-                for name in held & self._banned(arrival.model))
-            is_line = not model.policy.is_latest
-            if is_line and arrival.model in lines:
+            places.setdefault(self.arrivals[request_id].model, []).append(request_id)
+        held = {name for name in places if set(models) & self._banned(name)}
+        for name, line in places.items():
+            model = self.system.models[name]
+            if name in held or any(
+                    self.system.models[other].criticality <= model.criticality
+                    for other in held & self._banned(name)) or any(
+                    self._used(variant.backend_model) >= self.system.instances.get(
+                        variant.backend_model, 1 << 62) for variant in model.usable_variants):
                 continue
-            lines.add(arrival.model)
-            banned = banned or any(
-                self._used(variant.backend_model) >= self.system.instances.get(
-                    variant.backend_model, 1 << 62) for variant in model.usable_variants)
-            assert banned or request_id in self.vetoed | self.patient, (
-                f'request {request_id} waits although a slot is free and nothing holds it')
-            assert banned or self.scheduler.next_wakeup_ns() is not None, (
-                f'request {request_id} is held back for ever')
+            candidates = set(line if model.policy.is_latest else line[:1])
+            assert candidates & (self.vetoed | self.patient), (
+                f'request {line[0]} waits although a slot is free and nothing holds it')
+            assert self.scheduler.next_wakeup_ns() is not None, (
+                f'request {line[0]} is held back for ever')
 
     def _banned(self, name):
         """Name the models that a model must never run beside."""

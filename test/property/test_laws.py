@@ -17,7 +17,7 @@ from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, D
                              ExecutionsProvenOver, QuantumCompleted, RequestArrived,
                              TimeJumped, Woke)
 from vig_core.request import Reason
-from worlds import (answer, awaited_moves, awaited_systems, live, moves, ORIGIN_NS, relive,
+from worlds import (a_few, answer, awaited_moves, awaited_systems, live, moves, ORIGIN_NS, relive,
                     systems)
 
 shifts = st.sampled_from([1, 999_999_999, 86_400_000_000_001, 7 << 50])
@@ -50,21 +50,21 @@ def test_a_shift_in_time_changes_nothing(system, script, shift_ns):
 @given(systems(), moves, st.integers(0, 1 << 30))
 def test_extra_ticks_change_nothing(system, script, seed):
     life = live(system, script)
-    assert relive(life, seed=seed).log == life.log
+    assert relive(life, ticks=a_few(seed)).log == life.log
 
 
 @given(awaited_systems(), awaited_moves, st.integers(0, 1 << 30))
 def test_extra_ticks_change_nothing_while_frames_are_awaited(system, script, seed):
     life = live(system, script)
-    assert relive(life, seed=seed).log == life.log
+    assert relive(life, ticks=a_few(seed)).log == life.log
 
 
 @given(awaited_systems(), awaited_moves, st.integers(0, 1 << 30))
 def test_extra_ticks_change_nothing_where_occupancies_are_learned_at_once(system, script, seed):
-    system = replace(system, pipelining_lead_ns=None, learns_occupancy=True)
+    system = replace(system, learns_occupancy=True)
     with patch.object(estimate, 'MIN_RUNS', 1):
         life = live(system, script)
-        assert relive(life, seed=seed).log == life.log
+        assert relive(life, ticks=a_few(seed)).log == life.log
 
 
 @given(systems(), moves)

@@ -1,5 +1,6 @@
 """Random systems and random histories for the laws, and how to live through them again."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 import random
 
@@ -18,6 +19,7 @@ from vig_core.units import NS_PER_MS, NS_PER_S
 from witness import Witness
 
 ORIGIN_NS = 3600 * NS_PER_S
+Ticks = Callable[[int, int], Iterable[int]]
 NAMES = 'abcd'
 
 
@@ -215,15 +217,14 @@ class Life:
         self.events.append((at_ns - self.origin_ns, event))
         self.witness.handle(event, at_ns)
 
-    def wake_until(self, before_ns: int, ticks: random.Random | None = None) -> None:
-        """Wake at every named instant before this one, and at random ones if asked."""
+    def wake_until(self, before_ns: int, ticks: Ticks | None = None) -> None:
+        """Wake at every named instant before this one, and at others if asked."""
         while True:
             wakeup_ns = self.witness.scheduler.next_wakeup_ns()
             is_due = wakeup_ns is not None and wakeup_ns < before_ns
             end_ns = wakeup_ns if is_due else before_ns
             if ticks is not None and self.witness.now_ns < end_ns:
-                for at_ns in sorted(ticks.randrange(self.witness.now_ns, end_ns)
-                                    for _ in range(ticks.randint(0, 3))):
+                for at_ns in ticks(self.witness.now_ns, end_ns):
                     self.witness.wake(at_ns)
             if not is_due:
                 return
@@ -295,16 +296,22 @@ def answer(witness: Witness, request_id: int, choice: int = 7) -> Event:
     return QuantumCompleted(request_id, tokens, is_end=choice == 7)
 
 
-def relive(life: Life, *, shift_ns: int = 0, seed: int | None = None, before=None) -> Life:
+def a_few(seed: int) -> Ticks:
+    """Tick at none to three random instants."""
+    chance = random.Random(seed)
+    return lambda begin_ns, end_ns: sorted(
+        chance.randrange(begin_ns, end_ns) for _ in range(chance.randint(0, 3)))
+
+
+def relive(life: Life, *, shift_ns: int = 0, ticks: Ticks | None = None, before=None) -> Life:
     """
     Feed the same events to a new scheduler.
 
     :param shift_ns: added to every instant.
-    :param seed: of random extra ticks.
+    :param ticks: where to tick too, from an instant on and before another.
     :param before: called with the new life before each event.
     """
     again = Life(life.witness.system, life.origin_ns + shift_ns)
-    ticks = None if seed is None else random.Random(seed)
     for offset_ns, event in life.events:
         at_ns = again.origin_ns + offset_ns
         again.wake_until(at_ns, ticks)
