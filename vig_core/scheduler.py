@@ -198,6 +198,9 @@ def _is_news(request: Request, shortage: Shortage) -> bool:
     job, is_hopeless = request.job, shortage.is_hopeless
     assert job is not None
     is_news = not request.is_deferred or (is_hopeless and not job.is_hopeless_said)
-    job.hopeless = shortage.because if is_hopeless else None
+    if not is_hopeless:
+        job.hopeless = None
+    elif job.hopeless is None:
+        job.hopeless = shortage.because
     job.is_hopeless_said |= is_hopeless
     return is_news
