@@ -224,8 +224,9 @@ def _draw_words(axes: Axes, began: float, ended: float, width: float, text: str)
     """Write what came at ``ended`` into the time in which it was written."""
     if began < width and ended > 0:
         columns = max(5, round(_COLUMNS * (ended - began) / width))
-        axes.text(began, -0.08, '\n'.join(wrap(' '.join(text.split()), columns)[:_MOST_ROWS]),
-                  fontsize=7, va='top', family='monospace', clip_on=True)
+        rows = wrap(' '.join(text.split()), columns, max_lines=_MOST_ROWS, placeholder=' …')
+        axes.text(began, -0.08, '\n'.join(rows), fontsize=7, va='top', family='monospace',
+                  clip_on=True)
 
 
 def _executions(panel: Panel, stream: str, lived: Sequence[Life]) -> list[tuple[int, int]]:
