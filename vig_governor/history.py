@@ -14,7 +14,9 @@ from vig_core.errors import RefusedEvent
 from vig_core.events import CyclesInherited, Event, QuantumCompleted, RequestArrived
 from vig_core.model import Model
 from vig_core.request import Reason
+from vig_core.snapshot import StreamSnapshot
 
+from vig_governor.config.resolve_generative import JOB_STREAM
 from vig_governor.recorded import Recorded
 
 
@@ -96,15 +98,51 @@ class Cycle:
     is_violated: bool = False
 
 
+@dataclass(slots=True)
+class Totals:
+    """
+    What the scheduler counted of a stream while the trace was recorded.
+
+    :ivar starved: windows of waiting work of class best effort without a start.
+    :ivar required_percent: share of best-effort requests that contracts ask for; 0 for none.
+    :ivar prefill_ns: time that went into reading prompts, beside writing and the fixed costs.
+    """
+
+    starved: int = 0
+    required_percent: int = 0
+    tokens: int = 0
+    quanta: int = 0
+    prefill_ns: int = 0
+    decode_ns: int = 0
+    fixed_ns: int = 0
+
+    @classmethod
+    def between(cls, first: StreamSnapshot | None, last: StreamSnapshot) -> 'Totals':
+        """Count from one snapshot of a stream to another."""
+        counted = ('starved', 'tokens', 'quanta', 'prefill_ns', 'decode_ns', 'fixed_ns')
+        return cls(required_percent=last.background_required_percent, **{
+            name: getattr(last, name) - (getattr(first, name) if first is not None else 0)
+            for name in counted})
+
+    def plus(self, other: 'Totals') -> 'Totals':
+        """Add what was counted in the next file of the same run."""
+        return Totals(self.starved + other.starved, other.required_percent,
+                      self.tokens + other.tokens, self.quanta + other.quanta,
+                      self.prefill_ns + other.prefill_ns, self.decode_ns + other.decode_ns,
+                      self.fixed_ns + other.fixed_ns)
+
+
 @dataclass
 class History:
     """
     One run.
 
-    :ivar streams: model of each stream; the most important class first.
+    :ivar streams: model of each stream; the most important class first. Those of ``~/generate``
+        are left out where nobody called it.
     :ivar lanes: how many executions were in flight at most, at least the slots.
     :ivar cycles: of each stream with a consumer period, in order.
     :ivar deliberate_idle_ns: slot time that the core left idle on purpose.
+    :ivar totals: of each stream.
     :ivar overload: instants and names of the states; the first is that of the begin.
     """
 
@@ -118,6 +156,7 @@ class History:
     overload: list[tuple[int, str]] = field(default_factory=list)
     lanes: int = 0
     deliberate_idle_ns: int = 0
+    totals: dict[str, Totals] = field(default_factory=dict)
 
 
 def history_of(recorded: Recorded) -> History:
@@ -155,7 +194,7 @@ class _Watch:
         """Feed every event and close what is open at the end."""
         scheduler = self._recorded.scheduler()
         history = self._history
-        idle_before_ns = scheduler.snapshot(now_ns=self._recorded.begin_ns).deliberate_idle_ns
+        before = scheduler.snapshot(now_ns=self._recorded.begin_ns)
         for at_ns, event, _ in self._recorded.events:
             try:
                 actions: Sequence[Action] = scheduler.handle(event, now_ns=at_ns)
@@ -167,8 +206,14 @@ class _Watch:
                 self._take_action(action, now_ns)
         for hold in self._holds.values():
             hold.end_ns = history.end_ns
-        history.deliberate_idle_ns = scheduler.snapshot(
-            now_ns=history.end_ns + self._origin_ns).deliberate_idle_ns - idle_before_ns
+        after = scheduler.snapshot(now_ns=history.end_ns + self._origin_ns)
+        history.deliberate_idle_ns = after.deliberate_idle_ns - before.deliberate_idle_ns
+        first = {stream.stream: stream for stream in before.streams}
+        history.totals = {stream.stream: Totals.between(first.get(stream.stream), stream)
+                          for stream in after.streams}
+        used = {frame.stream for frame in history.frames}
+        history.streams = {stream: model for stream, model in history.streams.items()
+                           if stream in used or not stream.startswith(JOB_STREAM)}
         self._judge(history.end_ns + 1)
         history.holds = [hold for hold in history.holds if hold.end_ns > hold.begin_ns]
         return history

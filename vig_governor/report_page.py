@@ -18,7 +18,7 @@ from vig_core.errors import VigError
 from vig_core.request import Reason
 from vig_core.units import NS_PER_MS, NS_PER_S
 
-from vig_governor.history import History, history_of
+from vig_governor.history import History, history_of, Totals
 from vig_governor.recorded import read_trace, Recorded
 from vig_governor.report_figures import StreamFigures
 
@@ -92,6 +92,8 @@ def joined(histories: Sequence[History], recorded: Sequence[Recorded]) -> Histor
         for stream, model in one.streams.items():
             whole.streams.setdefault(stream, model)
             whole.cycles.setdefault(stream, []).extend(one.cycles.get(stream, []))
+        for stream, totals in one.totals.items():
+            whole.totals[stream] = whole.totals.get(stream, Totals()).plus(totals)
         whole.deliberate_idle_ns += one.deliberate_idle_ns
         whole.end_ns, whole.lanes = one.end_ns, max(whole.lanes, one.lanes)
     return whole
@@ -107,7 +109,8 @@ def page(history: History, recorded: Sequence[Recorded]) -> str:
         facts += '; the trace has no end, what followed is unknown'
     figures = {stream: StreamFigures.of(history, stream) for stream in history.streams}
     sections = [_headline(history, figures), _over_time(history), _ends(figures),
-                _contracts(history, figures)]
+                _contracts(history, figures), _background(figures),
+                _generated(figures, (history.end_ns - history.begin_ns) / NS_PER_S)]
     title = escape(Path(recorded[0].path).name)
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
             f'<style>{_STYLE}</style></head><body><h1>{title}</h1><p class="facts">'
@@ -125,7 +128,7 @@ def _headline(history: History, figures: dict[str, StreamFigures]) -> str:
             'td', escape(stream), history.streams[stream].criticality.name.lower(), coverage,
             f'{one.uncovered} of {one.cycles}' if one.cycles else '–',
             '–' if one.gap_ns is None else f'{one.gap_ns / NS_PER_MS:.0f} ms',
-            *(f'{one.age_ms(percent)} ms' for percent in (50, 95, 99)),
+            *(one.age(percent) for percent in (50, 95, 99)),
             one.reasons[Reason.COMPLETED], one.received))
     busy_ns = sum((run.end_ns or history.end_ns) - run.begin_ns
                   for frame in history.frames for run in frame.runs)
@@ -181,12 +184,15 @@ def _over_time(history: History) -> str:
                     axes.axvspan((at_ns - history.begin_ns) / NS_PER_S,
                                  (until_ns - history.begin_ns) / NS_PER_S,
                                  color='#f3c74a', alpha=0.25, linewidth=0)
-    if len(history.streams) <= len(_COLOURS):
-        above.legend(fontsize=8, ncols=4, loc='lower left')
+    lines = {line.get_label(): line for axes in (above, middle) for line in axes.get_lines()}
+    if 0 < len(lines) <= len(_COLOURS):
+        figure.legend(lines.values(), lines, fontsize=8, ncols=len(lines), frameon=False,
+                      loc='outside upper left')
     if has_variants:
         panels[2].set_ylabel('first variant, %')
         panels[2].set_ylim(-3, 103)
-        panels[2].legend(fontsize=8, ncols=4, loc='lower left')
+        if panels[2].get_lines():
+            panels[2].legend(fontsize=8, ncols=4, loc='lower left')
     return (f'<h2>Over time</h2><figure>{_svg(figure)}<figcaption>Each point is '
             f'{width_ns / NS_PER_S:.1f} s. Shaded: the overload state was not normal.'
             '</figcaption></figure>')
@@ -235,6 +241,53 @@ def _contracts(history: History, figures: dict[str, StreamFigures]) -> str:
     return ('<h2>Contracts</h2><table><tr><th>stream</th><th class="text">asked for</th>'
             '<th class="text">deadlines</th><th class="text">miss budget</th></tr>'
             f'{"".join(rows)}</table>')
+
+
+def _background(figures: dict[str, StreamFigures]) -> str:
+    rows = []
+    for stream, one in figures.items():
+        if one.progress is None:
+            continue
+        completed, ended = one.progress.worst
+        required = one.totals.required_percent
+        kept = 'bad' if one.progress.short else 'good'
+        rows.append(_row(
+            'td', escape(stream), f'{one.reasons[Reason.COMPLETED]} of {one.reasons.total()}',
+            f'{completed} of {ended}',
+            f'<span class="{kept}">{required} %</span>' if required else '–',
+            f'{one.progress.short}' if required else '–', one.totals.starved))
+    if not rows:
+        return ''
+    head = _row('th', 'stream', 'completed', 'in its worst window', 'asked for', 'times short',
+                'times starved')
+    return (f'<h2>Best effort</h2><table>{head}{"".join(rows)}</table><p class="facts">Short: '
+            'when a request ended, fewer of the last ones were completed than the contracts ask '
+            'for. Starved: its work had waited for a whole observation window and none of it '
+            'started.</p>')
+
+
+def _generated(figures: dict[str, StreamFigures], seconds: float) -> str:
+    rows = []
+    for stream, one in figures.items():
+        totals = one.totals
+        if not totals.quanta:
+            continue
+        spent_ns = max(totals.prefill_ns + totals.decode_ns + totals.fixed_ns, 1)
+        others = ', '.join(f'{count} {reason.value}' for reason, count
+                           in one.reasons.most_common() if reason is not Reason.COMPLETED)
+        rows.append(_row(
+            'td', escape(stream), one.received, one.reasons[Reason.COMPLETED], others or '–',
+            totals.tokens, f'{totals.tokens / max(seconds, 1e-9):.1f}', totals.quanta,
+            f'{totals.tokens / totals.quanta:.1f}',
+            *(f'{each_ns / spent_ns:.0%}' for each_ns in (
+                totals.prefill_ns, totals.decode_ns, totals.fixed_ns))))
+    if not rows:
+        return ''
+    head = _row('th', 'stream', 'jobs', 'whole answers', 'ended otherwise', 'tokens', 'tokens/s',
+                'pieces', 'tokens each', 'reading', 'writing', 'fixed costs')
+    return (f'<h2>Generated text</h2><table>{head}{"".join(rows)}</table><p class="facts">Pieces '
+            'are requests to the server; reading, writing and fixed costs are how their time is '
+            'divided by the cost model.</p>')
 
 
 def _budget(figures: StreamFigures) -> str:

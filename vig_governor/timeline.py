@@ -31,8 +31,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument('trace', metavar='TRACE', help='what the parameter record wrote')
     parser.add_argument('-o', '--output', required=True, metavar='FILE',
                         help='.html (zooms, needs no network), .png, .svg, or .json for Perfetto')
-    parser.add_argument('--from', dest='begin', type=float, default=0.0, metavar='S',
-                        help='seconds after the begin of the trace; default 0')
+    parser.add_argument('--from', dest='begin', type=float, metavar='S',
+                        help='seconds after the begin of the trace; default 0, in a picture '
+                             'where the first request came')
     parser.add_argument('--seconds', type=float, metavar='S',
                         help='how much of it; default everything, in a picture 0.3')
 
@@ -50,8 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = arguments.seconds
     if seconds is None and output.suffix in ('.png', '.svg'):
         seconds = PICTURE_SECONDS
-    history = cut(history_of(recorded), round(arguments.begin * NS_PER_S),
-                  None if seconds is None else round(seconds * NS_PER_S))
+    history = history_of(recorded)
+    begin_ns = round((arguments.begin or 0.0) * NS_PER_S)
+    if arguments.begin is None and output.suffix in ('.png', '.svg'):
+        begin_ns = _first_ns(history) - history.begin_ns
+    history = cut(history, begin_ns, None if seconds is None else round(seconds * NS_PER_S))
     if not history.frames:
         raise VigError(f'{arguments.trace}: no request falls into this part of the trace')
     try:
@@ -155,7 +159,8 @@ def _page_data(history: History, recorded: Recorded) -> dict[str, Any]:
         'title': Path(recorded.path).name,
         'facts': f'{len(frames)} requests, {ran} of them ran; recorded by version '
                  f'{recorded.head["version"]} with {recorded.head["config"]}',
-        'begin': _ms(history.begin_ns), 'end': _ms(history.end_ns), 'slots': history.slots,
+        'begin': _ms(history.begin_ns), 'end': _ms(history.end_ns),
+        'first': _ms(_first_ns(history)), 'slots': history.slots,
         'lanes': history.lanes, 'frames': frames,
         'streams': {stream: {'deadline': _ms(model.contract.deadline_ns),
                              'cycle': _ms(model.contract.cycle_ns) or 0}
@@ -165,6 +170,12 @@ def _page_data(history: History, recorded: Recorded) -> dict[str, Any]:
                   for hold in history.holds],
         'cycles': {stream: [[_ms(cycle.at_ns), cycle.is_covered] for cycle in cycles]
                    for stream, cycles in history.cycles.items()}}
+
+
+def _first_ns(history: History) -> int:
+    """Give when the first request came, or the begin: a node may run long before a camera does."""
+    return min((frame.arrived_ns for frame in history.frames
+                if frame.arrived_ns > history.begin_ns), default=history.begin_ns)
 
 
 def _last_ns(frame: Frame) -> int | None:

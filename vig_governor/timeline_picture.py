@@ -16,6 +16,8 @@ from vig_governor.history import Frame, History
 
 _COLOURS = ('#2f6fb7', '#e08a1e', '#3a9d5d', '#a04fb0', '#c2453d', '#1f9ba3', '#8a6d3b', '#6b7785')
 _MARKS = {Reason.COMPLETED: 'o', Reason.SUPERSEDED: 'x', Reason.STALE: 'v', Reason.OBSOLETE: 's'}
+_LABEL_SHARE = 0.035
+"""Of the picture's width: a piece of text that is narrower has no room for its tokens."""
 _UNCOVERED = '#c2453d'
 _IDLE = {'facecolor': '#fff8e0', 'edgecolor': '#d9a800', 'hatch': '////', 'linewidth': 0}
 
@@ -64,6 +66,10 @@ def _draw_slots(axes: Axes, history: History, at: Callable[[int], float],
             axes.barh(run.lane, at(end_ns) - at(run.begin_ns), left=at(run.begin_ns),
                       height=0.7, color=colours[frame.stream],
                       alpha=1.0 if is_useful else 0.35, edgecolor='white', linewidth=0.8)
+            share = (end_ns - run.begin_ns) / max(history.end_ns - history.begin_ns, 1)
+            if run.tokens and share > _LABEL_SHARE:
+                axes.text((at(run.begin_ns) + at(end_ns)) / 2, run.lane, f'{run.tokens}\ntokens',
+                          color='white', fontsize=7, ha='center', va='center', clip_on=True)
 
 
 def _draw_stream(axes: Axes, history: History, stream: str, row: int,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 import json
+import re
 
 import pytest
 from vig_core.contract import Contract, Criticality, QueuePolicy
@@ -12,6 +13,7 @@ from vig_core.model import Model, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 from vig_core.scheduler import Scheduler
 from vig_core.units import ms
+from vig_governor import report_page
 from vig_governor.cli import main
 from vig_governor.history import history_of
 from vig_governor.recorded import read_trace
@@ -104,27 +106,61 @@ def test_a_part_keeps_what_reaches_into_it(history):
     assert all(ms(50) <= cycle.at_ns <= ms(90) for cycle in part.cycles['front'])
 
 
-def test_a_job_in_pieces_has_a_run_for_each_of_them_on_one_slot(tmp_path):
+@pytest.fixture
+def text_trace(tmp_path):
+    """Record a job of two pieces of 3 and 4 tokens, 200 ms after the begin."""
     text = replace(JOB, name='text', cooperative=Cooperative(ms(5), ms(2), max_total_tokens=8))
-    system = System({'cam': CAM, 'text': text}, streams={'front': 'cam', 'story': 'text'})
+    system = System({'cam': CAM, 'text': text}, streams={
+        'front': 'cam', 'story': 'text', 'generate/text': 'text'})
     path = tmp_path / 'text.mcap'
     writer = TraceWriter(path, system=system, origin_ns=0, config='vig.yaml', config_digest='0',
                          wall_minus_steady_ns=0)
     recording = RecordingScheduler(Scheduler(system))
     recording.listen(writer, 0)
-    for event, at_ms in ((RequestArrived(1, 'text', 'story', '', 0, max_tokens=8), 1),
-                         (QuantumCompleted(1, 3, False), 12), (QuantumCompleted(1, 4, True), 30)):
+    for event, at_ms in ((RequestArrived(1, 'text', 'story', '', ms(200), max_tokens=8), 201),
+                         (QuantumCompleted(1, 3, False), 212),
+                         (QuantumCompleted(1, 4, True), 230)):
         recording.handle(event, now_ns=ms(at_ms))
     writer.close()
-    one, = history_of(read_trace(path)).frames
+    return path
+
+
+def test_a_job_in_pieces_has_a_run_for_each_of_them_on_one_slot(text_trace, tmp_path):
+    one, = history_of(read_trace(text_trace)).frames
     assert [(run.lane, run.begin_ns, run.end_ns, run.tokens) for run in one.runs] == [
-        (0, ms(1), ms(12), 3), (0, ms(12), ms(30), 4)]
-    assert (one.reason, one.dispatched_ns, one.freed_ns) == (Reason.COMPLETED, ms(1), ms(30))
+        (0, ms(201), ms(212), 3), (0, ms(212), ms(230), 4)]
+    assert (one.reason, one.dispatched_ns, one.freed_ns) == (Reason.COMPLETED, ms(201), ms(230))
     output = tmp_path / 'text.json'
-    assert main(['timeline', str(path), '-o', str(output)]) == 0
+    assert main(['timeline', str(text_trace), '-o', str(output)]) == 0
     spans = [each for each in json.loads(output.read_text())['traceEvents']
              if each['ph'] == 'X' and each['pid'] == 1]
     assert [each['args']['tokens'] for each in spans] == [3, 4]
+
+
+def test_the_report_tells_what_generative_jobs_did(text_trace):
+    recorded = read_trace(text_trace)
+    history = history_of(recorded)
+    totals = history.totals['story']
+    assert (totals.tokens, totals.quanta) == (7, 2)
+    text = report_page.page(history, [recorded])
+    row = re.search('<h2>Generated text.*?<td>story(.*?)</tr>', text)[1]
+    jobs, answers, others, tokens, _, pieces, each = re.findall('<td>(.*?)</td>', row)[:7]
+    assert (jobs, answers, others, tokens, pieces, each) == ('1', '1', '–', '7', '2', '3.5')
+    shares = [int(share) for share in re.findall(r'(\d+)%', row)]
+    assert shares == [0, 62, 38], '5 and 6 of 29 ms are fixed: 8 and 5 tokens were asked for'
+
+
+def test_job_streams_that_nobody_used_are_left_out_and_cameras_are_not(text_trace):
+    assert list(history_of(read_trace(text_trace)).streams) == ['front', 'story']
+
+
+def test_a_picture_begins_where_the_first_request_came(text_trace, tmp_path):
+    output = tmp_path / 'text.svg'
+    assert main(['timeline', str(text_trace), '-o', str(output), '--seconds', '0.02']) == 0
+    words = output.read_text()
+    assert 'from 201 ms after the begin' in words and '<!-- 4 -->' in words
+    assert main(['timeline', str(text_trace), '-o', str(output), '--from', '0',
+                 '--seconds', '0.02']) == 1
 
 
 def test_the_page_holds_all_its_data_and_needs_no_network(trace, tmp_path, capsys):
