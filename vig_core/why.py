@@ -12,6 +12,7 @@ from vig_core.units import text_ms
 from vig_core.values import value
 
 KIB = 1024
+MS_PER_S = 1000
 MOST_VARIANTS = 3
 
 
@@ -126,12 +127,11 @@ class Stale:
 
     def __str__(self) -> str:
         """Say by how much, and at which age it would still have been worth it."""
-        text = (f"even {self.variant_id}'s median of {text_ms(self.median_ns)} would end "
-                f'{text_ms(self.late_ns)} beyond max_age: the frame is at least '
-                f'{text_ms(self.age_ns)} old at its start')
+        text = (f'even {self.variant_id} (median {text_ms(self.median_ns)}) ends '
+                f'{text_ms(self.late_ns)} beyond max_age: {text_ms(self.age_ns)} old at its start')
         if self.age_ns <= self.late_ns:
             return f'{text}, and no age would do'
-        return f'{text}, {text_ms(self.age_ns - self.late_ns)} would have done'
+        return f'{text}, {text_ms(self.age_ns - self.late_ns)} would do'
 
 
 @value
@@ -234,8 +234,10 @@ class ClassRefused:
 
     def __str__(self) -> str:
         """Say what raised the state and what would lower it."""
-        return (f'overload state {self.state} takes no {self.class_name} work: {self.evidence}; '
-                f'at {self.leaves_permille} permille it is taken again')
+        seen = self.evidence
+        return (f'overload {self.state} refuses {self.class_name}: {seen.cycles} cycles, '
+                f'{seen.requests} requests of {seen.total} bad in {seen.reach_ms / MS_PER_S:g} s '
+                f'({seen.permille} permille, {self.leaves_permille} would do)')
 
 
 @value

@@ -206,18 +206,18 @@ class Waited:
 
     def __str__(self) -> str:
         """Add it to the reason."""
-        return f'{self.why}; it had waited {text_ms(self.waited_ns)} {self._for_what()}'
+        return f'{self.why}; waited {text_ms(self.waited_ns)} {self._for_what()}'
 
     def _for_what(self) -> str:
         parts = []
         if self.held_for:
             parts.append('for a fresher frame' if self.held_for == self.stream
-                         else f'held back for {self.held_for}')
+                         else f'held for {self.held_for}')
         if self.behind_id is not None:
             of = f' of {self.behind_stream}' if self.behind_stream else ''
             others = f' and {self.others} more' if self.others else ''
             state = ', whose end is not proven' if self.is_unproven else ''
-            parts.append(f'behind request {self.behind_id}{of} (there for '
+            parts.append(f'behind request {self.behind_id}{of} (there '
                          f'{text_ms(self.ran_ns)}{state}){others}')
         return ', then '.join(parts) or 'for its turn'
 

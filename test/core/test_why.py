@@ -6,7 +6,9 @@ from vig_core.admission import class_refused, no_variant_text
 from vig_core.contract import Criticality
 from vig_core.overload import GRID_NS, OverloadController
 from vig_core.units import ms
-from vig_core.why import NoTimeLeft, QueueFull, Stale, text_bytes, TooOld
+from vig_core.why import (
+    BadOutcomes, ClassRefused, NoTimeLeft, QueueFull, Stale, text_bytes, TooOld,
+)
 from vig_core.why_waiting import Awaiting, Chosen, Vetoed, Waited
 from virtual_server import model, variant
 
@@ -26,10 +28,9 @@ def raised(steps):
 def test_a_refused_class_is_told_what_raised_the_state_and_when_it_comes_in_again(
         criticality, exit_permille):
     text = str(class_refused(criticality, raised(4)))
-    assert text.startswith('overload state protected_only takes no '
-                           f'{criticality.name.lower()} work: 600 permille of ')
-    assert 'uncovered cycles' in text and 'in the last 2000 ms' in text
-    assert text.endswith(f'; at {exit_permille} permille it is taken again')
+    assert text.startswith(f'overload protected_only refuses {criticality.name.lower()}: ')
+    assert ' cycles, ' in text and ' bad in 2 s (' in text
+    assert text.endswith(f' (600 permille, {exit_permille} would do)')
 
 
 def test_the_evidence_of_the_last_climb_outlives_a_fall():
@@ -104,8 +105,18 @@ def test_what_a_request_waited_for_is_told_in_order():
     assert str(Waited('gone', ms(9), 'front', 'front')).endswith('9.0 ms for a fresher frame')
     assert str(Waited('gone', ms(9), 'front', '')).endswith('9.0 ms for its turn')
     assert str(Waited('gone', ms(9), 'job', 'front', 4, '', ms(7), True, 2)) == (
-        'gone; it had waited 9.0 ms held back for front, then behind request 4 (there for 7.0 ms, '
+        'gone; waited 9.0 ms held for front, then behind request 4 (there 7.0 ms, '
         'whose end is not proven) and 2 more')
+
+
+@pytest.mark.parametrize('why', [
+    Stale('short_range', ms(45.3), ms(129.9), ms(1234.7)),
+    ClassRefused('reject_best_effort', 'best_effort', BadOutcomes(504, 117, 41, 18, 2000), 150)])
+def test_a_status_with_all_its_numbers_fits_into_two_hundred_characters(why):
+    text = str(Waited(why, ms(722.1), 'archive', 'pose', 13372, 'face', ms(18.4)))
+    assert len(text) <= 200, len(text)
+    for number in ('722.1 ms', '13372', '18.4 ms'):
+        assert number in text
 
 
 def test_a_queue_that_gives_the_oldest_up_names_the_one_that_took_its_place():

@@ -35,7 +35,7 @@ def test_a_superseded_frame_says_by_which_one_and_what_it_had_waited_for(trace, 
     assert main(['explain', trace, 'front', '--request', '2']) == 0
     assert capsys.readouterr().out.splitlines() == [
         'request 2 ended superseded at age 4.0 ms: request 3, captured 4.0 ms later, took its '
-        'place; it had waited 4.0 ms behind request 1 of front (there for 5.0 ms)']
+        'place; waited 4.0 ms behind request 1 of front (there 5.0 ms)']
 
 
 def test_the_last_frames_of_a_trace_come_with_all_their_decisions(trace, capsys):
