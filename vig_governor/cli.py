@@ -8,7 +8,6 @@ command line is wrong, 130 interrupted.
 import argparse
 from collections.abc import Sequence
 import importlib
-from importlib import metadata
 import io
 import json
 import os
@@ -17,6 +16,8 @@ from typing import Any
 
 from vig_core import units
 from vig_core.errors import VigError
+
+from vig_governor.version import NOT_INSTALLED, package_version
 
 MODULES: dict[str, tuple[str, str]] = {
     'calibrate': ('vig_governor.measure.calibrate_cli',
@@ -160,11 +161,10 @@ def _schema(_: argparse.Namespace) -> int:
 
 
 def _version(_: argparse.Namespace) -> int:
-    try:
-        print(f'vig {metadata.version("vig")}')
-    except metadata.PackageNotFoundError:
+    if package_version() == NOT_INSTALLED:
         raise VigError('vig runs from its source folder and is not installed, so it has no '
-                       'version; build the package first') from None
+                       'version; build the package first')
+    print(f'vig {package_version()}')
     return 0
 
 

@@ -9,7 +9,6 @@ nothing of ROS; the format is told in ``trace_file``.
 
 from collections.abc import Sequence
 import hashlib
-from importlib import metadata
 import logging
 import os
 from pathlib import Path
@@ -29,6 +28,7 @@ from vig_governor.trace_file import (
     DEFER, DISPATCH, END, EVENT, OVERLOAD, TraceError, TraceFile,
 )
 from vig_governor.trace_values import encode
+from vig_governor.version import package_version
 
 FILES = 4
 """A trace of bounded size keeps this many files, each a fourth of it."""
@@ -42,14 +42,6 @@ _log = logging.getLogger(__name__)
 def digest_of(actions: Sequence[Action]) -> str:
     """Give a short digest of what was decided about one event."""
     return hashlib.sha256(repr(tuple(actions)).encode()).hexdigest()[:16]
-
-
-def package_version() -> str:
-    """Name the installed version, or say that there is none."""
-    try:
-        return metadata.version('vig')
-    except metadata.PackageNotFoundError:
-        return 'not installed'
 
 
 class TraceWriter:

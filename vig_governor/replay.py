@@ -30,8 +30,9 @@ from vig_core.scheduler import Scheduler
 from vig_core.units import text_ms
 
 from vig_governor.recorded import read_trace, Recorded
-from vig_governor.recorder import digest_of, package_version
+from vig_governor.recorder import digest_of
 from vig_governor.trace_file import TraceError
+from vig_governor.version import package_version
 
 
 @dataclass

@@ -57,7 +57,7 @@ def explain(node: Any, request: Explain.Request, response: Explain.Response) -> 
             if stamps:
                 there_is += f' with stamps {_text(stamps[0])} to {_text(stamps[-1])}'
         response.message = (f'nothing is remembered about {wanted} of stream {request.stream}; '
-                            f'remembered is {there_is}')
+                            f'remembered: {there_is}')
     return response
 
 

@@ -144,7 +144,7 @@ def _streams(status: GovernorStatus, earlier: Mapping[str, StreamStatus],
                            ('dropped, contract', 'left')):
         table.add_column(title, justify=justify, no_wrap=title != 'dropped, contract',
                          overflow='ellipsis', max_width={
-                             'stream': 14, 'variant': 8, 'dropped, contract': 22}.get(title))
+                             'stream': 14, 'variant': 12, 'dropped, contract': 22}.get(title))
     for stream in status.streams:
         before = earlier.get(stream.stream)
         if before is not None and before.received > stream.received:

@@ -125,7 +125,7 @@ def test_the_governor_explains_its_last_decisions(stage):
     assert 'ended completed' in told[1] and statuses.messages[0].detail in told[1]
     number = statuses.messages[0].request_id
     gone = stage.call(client, Explain.Request(stream='front', request_id=number + 70))
-    assert not gone.success and f'remembered is requests {number} to {number}' in gone.message
+    assert not gone.success and f'remembered: requests {number} to {number}' in gone.message
     stamp = statuses.messages[0].header.stamp
     assert stage.call(client, Explain.Request(stream='front', stamp=stamp)).decisions == told
     other = stage.call(client, Explain.Request(stream='front', stamp=Time(sec=stamp.sec)))
