@@ -20,14 +20,13 @@ def room_text(config: Config, model: Model, guarded: Iterable[Model]) -> str:
     options = config.generative.get(model.name)
     if room is None or options is None or model.cooperative is None:
         return ''
-    around = len(options.template.replace('{prompt}', '').encode())
-    longest = -(-(options.max_prompt_bytes + around) // BYTES_PER_TOKEN)
+    longest = -(-(options.max_prompt_bytes + options.bytes_around) // BYTES_PER_TOKEN)
     plan, who = f'the smallest quantum plans {text_ms(room.smallest_ns)}', []
     if room.new_prompt < 0:
         who.append('every job')
     elif room.new_prompt < longest:
         plan += f' and {text_ms(room.per_new_token_ns)} for each token of a new prompt'
-        size = max(0, room.new_prompt * BYTES_PER_TOKEN - around)
+        size = max(0, room.new_prompt * BYTES_PER_TOKEN - options.bytes_around)
         who.append(f'a prompt of more than {room.new_prompt} tokens (about {size} bytes)')
     if 0 <= room.text < longest + model.cooperative.max_total_tokens:
         who.append(f'a text of more than {room.text} tokens with its prompt')

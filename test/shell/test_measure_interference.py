@@ -125,5 +125,5 @@ def test_tokens_that_cost_nothing_are_no_rate():
 
 @pytest.mark.parametrize('points', [{}, {3: [1]}, {3: [1], 4: []}])
 def test_one_point_makes_no_line(points):
-    with pytest.raises(MeasurementFailed, match='at least 2'):
+    with pytest.raises(MeasurementFailed, match='a line needs at least 2'):
         fit_line(points)

@@ -85,6 +85,11 @@ class GenerativeOptions:
     template: str = '{prompt}'
     max_prompt_bytes: int = 16_384
 
+    @property
+    def bytes_around(self) -> int:
+        """Bytes that the template puts around a prompt."""
+        return len(self.template.replace('{prompt}', '').encode())
+
 
 @dataclass(frozen=True)
 class Config:

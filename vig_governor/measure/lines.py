@@ -82,7 +82,9 @@ def fit_line(points: Points) -> Line:
     """
     medians = sorted((x, median_low(samples)) for x, samples in points.items() if samples)
     if len(medians) < 2:
-        raise MeasurementFailed(f'{len(medians)} points make no line; at least 2 are needed')
+        raise MeasurementFailed(
+            f'only {len(medians)} different length was measured; a line needs at least 2'
+            if medians else 'nothing was measured; a line needs at least 2 different lengths')
     slope = median(Fraction(y2 - y1, x2 - x1) for (x1, y1), (x2, y2) in combinations(medians, 2))
     return Line(median(y - slope * x for x, y in medians), slope)
 

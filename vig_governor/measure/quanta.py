@@ -3,7 +3,8 @@ What the quanta of a generative model cost on the real server.
 
 A text is begun with a prompt that the server has not seen, with one token, and goes on behind it:
 the second request is what a quantum of a job that was cut is. Prompts are counted as the governor
-counts them, so that its plans and these figures speak of the same tokens.
+counts them, so that its plans and these figures speak of the same tokens. They are words of one
+kind from their beginning on: digits are a token each, which would count as base cost.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,7 @@ REPEATS = 5
 PROMPTS_OF_A_PROFILE = 64
 PROFILED_CONTEXT = 32
 ATTEMPTS = 5
+_SHORTEST_BYTES = 8
 _WORDS = ('the robot counts every box on the long shelf from one to a hundred and says all of '
           'their numbers aloud, one after the other, without a pause ')
 
@@ -78,9 +80,31 @@ class QuantumMeter:
 
 def prompt_of(tokens: int, options: GenerativeOptions, number: int) -> str:
     """Make a prompt of about so many tokens, template included, that begins like no other."""
-    size = tokens * BYTES_PER_TOKEN - len(options.template.replace('{prompt}', '').encode())
-    size = min(max(size, 8), options.max_prompt_bytes)
-    return (f'{number:05d}: ' + _WORDS * (size // len(_WORDS) + 1))[:size]
+    size = min(max(tokens * BYTES_PER_TOKEN - options.bytes_around, _SHORTEST_BYTES),
+               options.max_prompt_bytes)
+    words = list(dict.fromkeys(_WORDS.split()))
+    second, first = divmod(number, len(words))
+    return (f'{words[first]} {words[second % len(words)]} '
+            + _WORDS * (size // len(_WORDS) + 1))[:size]
+
+
+def contexts_of(options: GenerativeOptions) -> tuple[int, ...]:
+    """
+    Give the lengths of prompts to measure, in tokens: shorter ones where only those are allowed.
+
+    :raises MeasurementFailed: the longest prompt leaves no room for two lengths.
+    """
+    around, limit = options.bytes_around, options.max_prompt_bytes
+    longest = (around + limit) // BYTES_PER_TOKEN
+    shortest = -(-(around + _SHORTEST_BYTES) // BYTES_PER_TOKEN)
+    if longest >= CONTEXTS[-1]:
+        return CONTEXTS
+    if longest < 2 * shortest:
+        raise MeasurementFailed(
+            f'max_prompt_bytes {limit} leaves no room for prompts of two lengths, and it takes two '
+            'to tell the fixed cost from that of reading; measure with at least '
+            f'{2 * shortest * BYTES_PER_TOKEN - around}')
+    return shortest, longest
 
 
 def prompt_feed(signature: ModelSignature, options: GenerativeOptions, tokens: int) -> Feed:
@@ -95,7 +119,7 @@ def prompt_feed(signature: ModelSignature, options: GenerativeOptions, tokens: i
 
 
 def steps_of(max_total_tokens: int) -> int:
-    """Count the texts that ``measure_quanta`` measures."""
+    """Count the texts that ``measure_quanta`` measures at most."""
     return REPEATS * (len(_tokens(max_total_tokens)) + len(CONTEXTS) - 1)
 
 
@@ -110,8 +134,9 @@ def measure_quanta(backend: MeasuredBackend, meter: QuantumMeter, max_total_toke
     :raises BackendUnavailable: the server is gone.
     """
     state, before = read(), backend.statistics(meter.backend_model)
-    cost = measure_quantum_cost(meter, tokens=_tokens(max_total_tokens), contexts=CONTEXTS,
-                                repeats=REPEATS, on_sample=on_sample)
+    cost = measure_quantum_cost(meter, tokens=_tokens(max_total_tokens),
+                                contexts=contexts_of(meter.options), repeats=REPEATS,
+                                on_sample=on_sample)
     changes = (*changes_between(state, read()), *server_changes(
         meter.backend_model, before, backend.statistics(meter.backend_model), meter.sent))
     if changes:
