@@ -11,7 +11,8 @@ SETUP = $(PYTHON) tools/setup_environment.py
 IN_ENVIRONMENT = source tools/env.sh
 
 .PHONY: help setup kilted-environment server-environment demo robot test lint colcon jazzy \
-  bench-core bench-path bench-memory bench-sim show-hardware stress faults soak bench-live bench-cooperative clean
+  bench-core bench-path bench-memory bench-sim show-hardware stress faults soak bench-live bench-cooperative \
+  sweep-cooperative clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +77,10 @@ show-hardware: server-environment  ## calibrate, exchange weights and instances,
 bench-cooperative: server-environment  ## a language model beside a camera: direct, whole, cut into quanta; QUICK=1
 	@$(IN_ENVIRONMENT)
 	exec python -m benchmark.cooperative
+
+sweep-cooperative: kilted-environment  ## where cutting a text works: gap, fixed cost, rate, in virtual time; QUICK=1
+	@$(IN_ENVIRONMENT)
+	exec python benchmark/cooperative_sweep.py
 
 stress: kilted-environment  ## ten million random transitions through the core; EVENTS=10000000
 	@$(IN_ENVIRONMENT)

@@ -6,13 +6,15 @@ are the gap that the camera leaves, the fixed cost of a quantum and the rate of 
 cell is played alone, split, and whole. Then the published case on one and on two slots. The rest
 is as the scheduler plans it: it cuts for high quantiles and its margin, not for medians.
 
-Writes a table as JSON and a plot to ``build/cooperative-sweep``. ``--quick`` plays a third.
+Writes a table as JSON and a plot to ``build/cooperative-sweep``. ``--quick`` or ``QUICK=1`` plays
+a third.
 """
 
 import argparse
 from dataclasses import asdict, dataclass, replace
 import itertools
 import json
+import os
 from pathlib import Path
 
 import matplotlib
@@ -37,6 +39,7 @@ BASES_MS = (1, 3, 6, 12, 18)
 RATES = (50, 130, 260)
 SPREAD_PERCENT = 105
 CLOSE_PERCENT = 117
+REPORT = Path(__file__).parent / 'cooperative-sweep-report.txt'
 PUBLISHED = {'base_us': 6_200, 'rate': 257, 'prefill_us': 3, 'camera_ms': 14.9, 'p99_ms': 17.47}
 
 
@@ -151,28 +154,44 @@ def plot(cells: list[Cell], path: Path) -> None:
 def main() -> None:
     """Sweep, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
-    parser.add_argument('--quick', action='store_true', help='10 s instead of 30 s each')
+    parser.add_argument('--quick', action='store_true',
+                        default=os.environ.get('QUICK', '') not in ('', '0'),
+                        help='10 s instead of 30 s each')
+    parser.add_argument('--publish', action='store_true',
+                        help='write the table to benchmark/cooperative-sweep-report.txt as well')
     parser.add_argument('--output', type=Path, default=Path('build/cooperative-sweep'))
     args = parser.parse_args()
     seconds = 10 if args.quick else 30
     args.output.mkdir(parents=True, exist_ok=True)
-    print('   gap   base  rate slots  answers  whole  tokens/s  /quantum  overhead  alone  split  '
-          'whole')
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+        lines.append(line)
+
+    say(f'{seconds} s of virtual time for each arm; a camera of {PERIOD_MS} ms; texts of {TOKENS} '
+        'tokens; gap and fixed cost (base) in ms, rate in tokens/s alone, overhead in permille, '
+        'coverage of the camera in percent alone, beside split and beside whole texts')
+    say('   gap   base  rate slots  answers  whole  tokens/s  /quantum  overhead  alone  split  '
+        'whole')
     cells = []
     for rate, base_ms, gap_ms in itertools.product(RATES, BASES_MS, GAPS_MS):
         cost = Cooperative(ms(base_ms), round(NS_PER_S / rate), TOKENS)
         cells.append(cell(gap_ms, cost, rate, seconds))
-        print(show(cells[-1]), flush=True)
+        say(show(cells[-1]))
     possible = sum(one.answers > 0 for one in cells)
-    print(f'splitting gives whole texts in {possible} of {len(cells)} cells, one piece in '
-          f'{sum(one.answers_whole > 0 for one in cells)}')
+    say(f'splitting gives whole texts in {possible} of {len(cells)} cells, one piece in '
+        f'{sum(one.answers_whole > 0 for one in cells)}')
     cases = [published(seconds, slots) for slots in (1, 2)]
-    print('the published case on one and two slots:')
+    say('the published case on one and two slots:')
     for one in cases:
-        print(show(one), flush=True)
+        say(show(one))
     (args.output / 'cells.json').write_text(
         json.dumps([asdict(one) for one in (*cells, *cases)], indent=1) + '\n')
     plot(cells, args.output / 'tokens_per_second.png')
+    if args.publish:
+        REPORT.write_text('\n'.join(lines) + '\n', encoding='utf-8')
+        print(f'wrote {REPORT}')
 
 
 if __name__ == '__main__':

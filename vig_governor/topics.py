@@ -44,7 +44,7 @@ def resolve(node: Any, governed: Governed) -> None:
         if output in taken:
             raise CannotStart(
                 f'streams {taken[output]!r} and {binding.name!r} would both publish on '
-                f'{output}/result: give one of them an output of its own '
+                f'{output}/status: give one of them an output of its own '
                 f'(streams.{binding.name}.output) or remap its topic')
         taken[output] = binding.name
         governed.topics[binding.name] = topic

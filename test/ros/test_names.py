@@ -78,4 +78,4 @@ def test_two_inputs_that_are_remapped_onto_each_other_are_refused(stage):
                  stream_text('right', '/right', 'detector', extra='key: right')]))
     stage.governor(path, remappings=['/right:=/left'])
     assert not stage.change('configure')[0]
-    assert 'would both publish on /left/vig/result' in stage.node.last_failure
+    assert 'would both publish on /left/vig/status' in stage.node.last_failure

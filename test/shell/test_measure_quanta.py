@@ -22,10 +22,10 @@ def test_prompts_have_their_length_with_the_template(template):
     assert [tokens_of(context, given) for context in CONTEXTS] == list(CONTEXTS)
 
 
-def test_prompts_begin_differently_and_are_words_from_the_beginning():
+def test_prompts_begin_differently_and_with_words():
     """A digit is a token of its own: what it costs to read would be taken for base cost."""
-    prompts = [prompt_of(32, options(), number) for number in range(400)]
-    assert len({prompt[:24] for prompt in prompts}) == 400
+    prompts = [prompt_of(32, options(), number) for number in range(200)]
+    assert len({prompt[:9] for prompt in prompts}) == 200
     assert not any(character.isdigit() for prompt in prompts for character in prompt)
 
 

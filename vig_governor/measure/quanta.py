@@ -3,8 +3,9 @@ What the quanta of a generative model cost on the real server.
 
 A text is begun with a prompt that the server has not seen, with one token, and goes on behind it:
 the second request is what a quantum of a job that was cut is. Prompts are counted as the governor
-counts them, so that its plans and these figures speak of the same tokens. They are words of one
-kind from their beginning on: digits are a token each, which would count as base cost.
+counts them, so that its plans and these figures speak of the same tokens. Each is two short words
+again and again: as many bytes a token as English has, from its beginning on (digits are a token
+each, which would count as base cost), and a text that models go on with and do not end.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,8 +32,9 @@ PROMPTS_OF_A_PROFILE = 64
 PROFILED_CONTEXT = 32
 ATTEMPTS = 5
 _SHORTEST_BYTES = 8
-_WORDS = ('the robot counts every box on the long shelf from one to a hundred and says all of '
-          'their numbers aloud, one after the other, without a pause ')
+_THREE = ('sun', 'sea', 'box', 'map', 'cup', 'key', 'pen', 'hat', 'bed', 'car', 'dog')
+_FOUR = ('door', 'road', 'hand', 'book', 'tree', 'ship', 'fish', 'milk', 'wall', 'wind', 'rain',
+         'snow', 'fire', 'lamp', 'desk', 'ring', 'bell', 'boat', 'hill', 'lake', 'farm', 'town')
 
 
 @dataclass(slots=True)
@@ -82,10 +84,9 @@ def prompt_of(tokens: int, options: GenerativeOptions, number: int) -> str:
     """Make a prompt of about so many tokens, template included, that begins like no other."""
     size = min(max(tokens * BYTES_PER_TOKEN - options.bytes_around, _SHORTEST_BYTES),
                options.max_prompt_bytes)
-    words = list(dict.fromkeys(_WORDS.split()))
-    second, first = divmod(number, len(words))
-    return (f'{words[first]} {words[second % len(words)]} '
-            + _WORDS * (size // len(_WORDS) + 1))[:size]
+    again, first = divmod(number, len(_THREE))
+    pair = f'{_THREE[first]} {_FOUR[(first + again) % len(_FOUR)]} '
+    return (pair * (size // len(pair) + 1))[:size]
 
 
 def contexts_of(options: GenerativeOptions) -> tuple[int, ...]:
@@ -101,8 +102,8 @@ def contexts_of(options: GenerativeOptions) -> tuple[int, ...]:
         return CONTEXTS
     if longest < 2 * shortest:
         raise MeasurementFailed(
-            f'max_prompt_bytes {limit} leaves no room for prompts of two lengths, and it takes two '
-            'to tell the fixed cost from that of reading; measure with at least '
+            f'max_prompt_bytes {limit} leaves no room for prompts of two lengths, and it takes '
+            'two to tell the fixed cost from that of reading; measure with at least '
             f'{2 * shortest * BYTES_PER_TOKEN - around}')
     return shortest, longest
 
