@@ -32,8 +32,7 @@ def test_prompts_begin_differently_and_with_words():
 @pytest.mark.parametrize('limit, template, contexts', [
     (16_384, '{prompt}', CONTEXTS), (768, '{prompt}', CONTEXTS), (767, '{prompt}', (2, 191)),
     (100, '<user>{prompt}</user>', (6, 28)), (16, '{prompt}', (2, 4))])
-def test_where_only_shorter_prompts_are_allowed_shorter_ones_are_measured(limit, template,
-                                                                         contexts):
+def test_where_only_shorter_prompts_are_allowed_those_are_measured(limit, template, contexts):
     given = options(max_prompt_bytes=limit, template=template)
     assert contexts_of(given) == contexts
     for context in contexts:
