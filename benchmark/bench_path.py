@@ -172,7 +172,8 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
           ros_node('bench_path') as (node, executor), contextlib.ExitStack() as made):
         config = folder / 'vig.yaml'
         config.write_text(config_text(server.grpc_endpoint, streams,
-                                      runtime_ms=max(options.runtime_ms, 1.0)))
+                                      runtime_ms=max(options.runtime_ms, 1.0),
+                                      http_endpoint=server.http_endpoint if options.http else ''))
         governor = processes.start('governor', [
             sys.executable, str(ROOT / 'benchmark' / 'probed_node.py'), str(points),
             '--ros-args', '-p', f'config:={config}', '-p', 'autostart:=true'])
@@ -223,6 +224,8 @@ def main() -> int:
                         help='runs of 20 s (QUICK: 10 s) with three cameras; 0 for none')
     parser.add_argument('--runtime-ms', type=float, default=10.0, help='of the model')
     parser.add_argument('--pause-ms', type=float, default=2.0, help='after every frame')
+    parser.add_argument('--http', action='store_true',
+                        help="the governor's inferences over HTTP; direct ones stay with gRPC")
     parser.add_argument('--grpc-port', type=int, default=0)
     parser.add_argument('--output', type=Path, default=Path('build/bench-path'))
     options = parser.parse_args()
@@ -268,7 +271,8 @@ def _share(options: argparse.Namespace, seconds: float) -> list[dict[str, Any]]:
                           grpc_port=options.grpc_port,
                           log=options.output / 'triton_share.log') as server:
             runs = measure_share(server.grpc_endpoint, options.output, seconds=seconds,
-                                 runtime_ms=SHARE_RUNTIME_MS, rounds=options.share_rounds)
+                                 runtime_ms=SHARE_RUNTIME_MS, rounds=options.share_rounds,
+                                 http_endpoint=server.http_endpoint)
     finally:
         rclpy.shutdown()
     return [run for each in runs.values() for run in each]

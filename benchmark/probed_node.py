@@ -23,12 +23,11 @@ from typing import Any
 
 from rclpy.lifecycle import LifecyclePublisher
 
-import tritonclient.grpc as triton
-
 from vig.msg import InferenceResult
 
 from vig_core.units import NS_PER_S
 
+from vig_governor.backend.carriers import Carriers
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.clock import stamp_to_ns
 from vig_governor.dispatcher import Dispatcher
@@ -38,7 +37,7 @@ from vig_governor.intake import Intake
 from vig_governor.node import GovernorNode
 from vig_governor.process import run
 
-from wire import WireWatch
+from wire import HttpWatch, WireWatch
 
 
 class Point(IntEnum):
@@ -77,7 +76,7 @@ class Probes:
         self._wrap(ReferenceEncoder, 'encode', self._encode)
         self._wrap(TritonBackend, '__init__', self._watch)
         self._wrap(TritonBackend, 'infer', self._send)
-        self._wrap(triton.InferenceServerClient, 'infer', self._call)
+        self._wrap(Carriers, 'send', self._call)
         self._wrap(LifecyclePublisher, 'publish', self._publish)
 
     def write(self, path: Path) -> None:
@@ -120,17 +119,17 @@ class Probes:
     def _watch(self, inner: Callable[..., Any], backend: Any, *args: Any,
                **kwargs: Any) -> None:
         inner(backend, *args, **kwargs)
-        self._wire = WireWatch(backend._client)
+        self._wire = HttpWatch() if kwargs['http_endpoint'] else WireWatch(backend._client)
 
     def _send(self, inner: Callable[..., Any], backend: Any, request_id: int, *args: Any) -> None:
         self._sent[str(request_id)] = self._here.points
         inner(backend, request_id, *args)
 
-    def _call(self, inner: Callable[..., Any], client: Any, model: str, inputs: Any,
-              **kwargs: Any) -> Any:
-        points = self._sent.pop(kwargs['request_id'])
-        self.inline += any(each._get_content() is not None for each in inputs)
-        answer = inner(client, model, inputs, **kwargs)
+    def _call(self, inner: Callable[..., Any], carriers: Any, call: Any, signature: Any,
+              tensors: Any) -> Any:
+        points = self._sent.pop(str(call.request_id))
+        self.inline += not all(is_shared for _, is_shared in tensors)
+        answer = inner(carriers, call, signature, tensors)
         points[Point.ANSWER_IN_HAND] = time.monotonic_ns()
         points[Point.ON_THE_WIRE] = self._wire.take()
         return answer

@@ -19,6 +19,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog='faults', description='See the module.')
     parser.add_argument('names', nargs='*', help='of faults; all by default')
     parser.add_argument('--list', action='store_true', help='say which there are')
+    parser.add_argument('--http', action='store_true',
+                        help='send inferences over HTTP; faults of the network stay with gRPC')
     parser.add_argument('--output', type=Path, default=ROOT / 'build' / 'faults')
     options = parser.parse_args()
     unknown = sorted(set(options.names) - cases.keys())
@@ -34,7 +36,8 @@ def main() -> int:
     from benchmark.faults.world import World
     chosen = [cases[name] for name in options.names] or list(cases.values())
     outcomes = []
-    with World(options.output / time.strftime('%H%M%S')) as world:
+    with World(options.output / time.strftime('%H%M%S'),
+               is_over_http=options.http) as world:
         for number, case in enumerate(chosen, 1):
             outcome = stage(world, case)
             outcomes.append(outcome)

@@ -65,7 +65,7 @@ def config_text(endpoint: str, streams: Streams, backend: str = '') -> str:
     """Write the configuration of a world; ``backend`` adds lines to that block."""
     lines = ['version: 1', 'backend:', f'  grpc_endpoint: "{endpoint}"', '  slots: 1',
              f'  inference_timeout_ms: {round(TIMEOUT_S * 1000)}',
-             f'  drain_deadline_s: {DRAIN_S:g}', *([backend] if backend else []), 'models:']
+             f'  drain_deadline_s: {DRAIN_S:g}', *backend.strip('\n').splitlines(), 'models:']
     for name, (_, runtime_ms) in streams.items():
         lines += [f'  {name}:', '    class: normal',
                   '    queue: {policy: fifo, capacity: 4, overflow: reject_new}',

@@ -42,15 +42,19 @@ class World(NodeProcess):
     """
     A context manager; ``server`` is started, the node is not.
 
+    :param is_over_http: whether inferences to the world's own server travel over HTTP.
+
     :ivar published: stamp of every frame that was published while the node listened, by stream.
     :ivar statuses: every status, by stream.
     :ivar margins: safety margin of each stream's model, in percent.
     :ivar readiness: each change of ``ready`` as ``(seconds since the start, ready, reason)``.
     """
 
-    def __init__(self, folder: Path, streams: Streams = STREAMS) -> None:
+    def __init__(self, folder: Path, streams: Streams = STREAMS, *,
+                 is_over_http: bool = False) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         super().__init__(folder, streams)
+        self._is_over_http = is_over_http
         self.models = repository(folder / 'models', streams)
         self.server = TritonServer(self.models, load=list(streams), log=folder / 'triton.log')
         self.endpoint = ''
@@ -114,6 +118,8 @@ class World(NodeProcess):
         self.readiness.clear()
         self.diagnostics.clear()
         self._counted_from.clear()
+        if self._is_over_http and not endpoint:
+            backend += f'\n  http_endpoint: "{self.server.http_endpoint}"'
         self.launch(autostart=autostart, backend=backend, endpoint=endpoint or self.endpoint,
                     sim_time=sim_time)
         if waits:

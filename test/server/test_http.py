@@ -194,7 +194,7 @@ def test_an_error_answer_is_over_and_says_what_the_counter_makes_of_it(backend):
     assert ended('nobody', PIXEL).ending is Ending.NOT_COUNTED
     assert ended('failing', PIXEL + np.uint8(254)).ending is Ending.COUNTED
     wrong = ended('echo', np.zeros((1, 1, 1, 1), np.uint8))
-    assert wrong.ending is Ending.UNCLEAR and 'HTTP 400' in wrong.detail
+    assert wrong.ending is Ending.NOT_COUNTED and 'HTTP 400' in wrong.detail
 
 
 def test_inferences_do_go_over_http_and_their_connection_stays(backend):

@@ -111,6 +111,21 @@ def test_an_error_of_the_model_ends_that_frame_only(asker, wish, words):
     assert '\n' not in outcomes[4].detail
 
 
+@pytest.mark.parametrize('image, is_counted', [(PIXEL + np.uint8(253), True),
+                                               (PIXEL[np.newaxis], False)])
+def test_a_refusal_is_uncounted_only_where_the_counter_agrees(asker, image, is_counted):
+    """The model's own INVALID_ARG is counted, the server's is not; both end the same way."""
+    before = asker.backend.statistics('failing').finished
+    outcome = asker.ask('copied', 'failing', IMAGE=image)
+    assert isinstance(outcome, Failed) and outcome.is_over
+    assert (outcome.ending is not Ending.NOT_COUNTED) == is_counted
+    if is_counted:
+        wait_until(lambda: asker.backend.statistics('failing').finished == before + 1)
+    else:
+        time.sleep(0.2)
+        assert asker.backend.statistics('failing').finished == before
+
+
 def test_a_request_for_an_unknown_model_names_it(asker):
     outcome = asker.ask('copied', 'nobody', IMAGE=PIXEL)
     assert outcome == Failed(

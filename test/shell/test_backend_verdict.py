@@ -53,7 +53,11 @@ def test_a_silent_error_still_says_something():
      Ending.NOT_COUNTED, 'HTTP 400'),
     (400, 'the model itself may have said so', Meaning.ANSWERED, Ending.UNCLEAR, 'HTTP 400'),
     (500, 'the image asked for an error', Meaning.ANSWERED, Ending.COUNTED, 'INTERNAL'),
-    (503, 'words that nobody has seen yet', Meaning.ANSWERED, Ending.NOT_COUNTED, 'UNAVAILABLE'),
+    (400, "[request id: 7] unexpected shape for input 'IMAGE'", Meaning.ANSWERED,
+     Ending.NOT_COUNTED, 'HTTP 400'),
+    (503, "Request for unknown model: 'echo' is not at ready state", Meaning.ANSWERED,
+     Ending.NOT_COUNTED, 'UNAVAILABLE'),
+    (503, 'words that nobody has seen yet', Meaning.ANSWERED, Ending.UNCLEAR, 'UNAVAILABLE'),
     (503, 'Exceeds maximum queue size', Meaning.ANSWERED, Ending.UNCLEAR, 'UNAVAILABLE'),
     (418, 'I am a teapot', Meaning.ANSWERED, Ending.UNCLEAR, 'HTTP 418')])
 def test_whatever_an_http_service_answers_the_request_is_over(status, message, meaning, ending,
@@ -67,3 +71,11 @@ def test_an_http_connection_without_an_answer_proves_an_end_only_where_nothing_w
                      for meaning in (Meaning.NEVER_SENT, Meaning.BROKEN))
     assert never.is_over and never.ending is Ending.NOT_COUNTED
     assert not broken.is_over and broken.ending is Ending.BROKEN
+
+
+@pytest.mark.parametrize('code', ['INVALID_ARGUMENT', 'NOT_FOUND', 'UNAVAILABLE', 'UNIMPLEMENTED'])
+def test_an_error_that_a_model_may_have_answered_is_not_taken_as_uncounted(code):
+    # Seen on tritonserver 2.51: an error of a Python model with the code INVALID_ARG is counted.
+    assert judge(f'StatusCode.{code}', 'words of a model').ending is not Ending.NOT_COUNTED
+    refused = judge(f'StatusCode.{code}', "[request id: 1] unexpected shape for input 'IMAGE'")
+    assert code == 'UNAVAILABLE' or refused.ending is Ending.NOT_COUNTED

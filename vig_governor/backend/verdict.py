@@ -25,8 +25,13 @@ TRANSPORT_BROKE = ('rst_stream', 'stream removed', 'socket closed', 'connection 
                    'transport', 'http2', 'broken pipe', 'keepalive')
 """What gRPC says as INTERNAL or UNKNOWN; Triton uses the same codes for failed models."""
 
-REFUSED_UNCOUNTED = ('INVALID_ARGUMENT', 'NOT_FOUND', 'UNAVAILABLE', 'UNIMPLEMENTED')
-"""What Triton 2.51 answers before a request reaches a model: its counters stay as they are."""
+REFUSED_UNCOUNTED = ('[request id: ', 'request for unknown model', 'shared memory region',
+                     "doesn't support models with decoupled transaction policy")
+"""
+What Triton 2.51 says when it refuses a request before it reaches a model: no counter moves.
+
+The code does not tell: a model may answer an error with any of them, and that is counted.
+"""
 
 QUEUE_REFUSED = ('maximum queue size', 'request timeout expired')
 """Refused by the model's queue: whether that is counted depends on the version."""
@@ -124,7 +129,7 @@ def _ending(meaning: Meaning, name: str, words: str) -> Ending:
         return Ending.NOT_COUNTED
     if _has(words, QUEUE_REFUSED):
         return Ending.UNCLEAR
-    if name in REFUSED_UNCOUNTED:
+    if _has(words, REFUSED_UNCOUNTED):
         return Ending.NOT_COUNTED
     return Ending.COUNTED if name == 'INTERNAL' else Ending.UNCLEAR
 

@@ -1,10 +1,15 @@
-"""Fails when the first byte of the image asks for it: 255 answers an error, 254 raises one."""
+"""
+Fails when the first byte of the image asks for it.
+
+255 answers an error, 254 raises an exception, 253 answers that the image is invalid.
+"""
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
 
 ANSWER_AN_ERROR = 255
 RAISE_AN_EXCEPTION = 254
+ANSWER_INVALID = 253
 
 
 class TritonPythonModel:
@@ -26,5 +31,8 @@ class TritonPythonModel:
         if wish == ANSWER_AN_ERROR:
             return pb_utils.InferenceResponse(
                 error=pb_utils.TritonError('the image asked for an error'))
+        if wish == ANSWER_INVALID:
+            return pb_utils.InferenceResponse(error=pb_utils.TritonError(
+                'the image asked to be invalid', pb_utils.TritonError.INVALID_ARG))
         return pb_utils.InferenceResponse([
             pb_utils.Tensor('ORDINAL', np.array([self._executions], np.int64))])
