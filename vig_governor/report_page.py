@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Sequence
 from html import escape
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -300,10 +301,10 @@ def _budget(figures: StreamFigures) -> str:
 
 def _line(axes: Any, seconds: Sequence[float], values: Sequence[float | None], colour: str,
           label: str) -> None:
-    known = [(at, value) for at, value in zip(seconds, values) if value is not None]
-    if known:
-        axes.plot(*zip(*known), color=colour, label=label, linewidth=1.4,
-                  marker='.' if len(known) < 40 else None)
+    """Draw what is known; where nothing is, there is a gap."""
+    if any(value is not None for value in values):
+        axes.plot(seconds, [math.nan if value is None else value for value in values],
+                  color=colour, label=label, linewidth=1.4, marker='.', markersize=4)
 
 
 def _row(cell: str, *values: Any) -> str:
