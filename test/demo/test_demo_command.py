@@ -91,9 +91,11 @@ def require_language_model():
 
 def test_a_language_model_writes_beside_a_camera_in_both_runs(start, tmp_path):
     require_language_model()
-    code, said = end(start('--scene', 'text', '--seconds', '6', '--profile-samples', '5'))
+    code, said = end(start('--scene', 'text', '--text-rate', '5', '--seconds', '6',
+                           '--profile-samples', '5'))
     assert code == 0, said
-    for words in ('Between two frames of face', 'With the governor: pieces of text between',
+    for words in ('Between two frames of face at 5 Hz',
+                  'With the governor: pieces of text between',
                   'face (protected): without a usable result', 'Written between the frames:'):
         assert words in said
     summary = json.loads((tmp_path / 'text' / 'summary.json').read_text())

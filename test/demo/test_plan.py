@@ -8,7 +8,7 @@ from vig_governor.config import load_config
 from vig_governor.demo import plan as plan_module
 from vig_governor.demo.assets import AssetError, AssetStore, CARRIERS
 from vig_governor.demo.contract import render
-from vig_governor.demo.plan import choose, choose_text
+from vig_governor.demo.plan import at_rate, choose, choose_text, rate_beside
 from vig_governor.demo.repository import available, write_repository
 from vig_governor.demo.writer_costs import WriterCosts
 from vig_governor.measure.runtime import RuntimeSamples
@@ -118,3 +118,18 @@ def test_the_governor_accepts_the_contract_of_the_language_model(small, tmp_path
     assert options.template == plan.writer.template
     assert [(binding.topic, binding.is_generative) for binding in config.streams] == [
         ('/demo/face/image_raw', False), ('/demo/assistant/question', True)]
+
+
+@pytest.mark.parametrize('token_ms, read_ms, rate_hz', [
+    # 4 tokens and at most 26 tokens to read, each planned with 110 %, behind a frame of 10 ms.
+    (1.0, 0.1, 30), (5.0, 1.0, 15), (8.0, 1.5, 10), (12.0, 2.5, 5), (40.0, 4.0, 5)])
+def test_the_camera_is_as_fast_as_the_text_allows(small, monkeypatch, token_ms, read_ms, rate_hz):
+    monkeypatch.setattr(plan_module, 'is_converted', lambda store: True)
+    plan = choose_text(small)
+    costs = WriterCosts(50_000, 50_000, 0, 1000 / token_ms, 0.0, 1000 * read_ms)
+    assert rate_beside(plan, 10.0, costs) == rate_hz
+    camera, = at_rate(plan, rate_hz).streams
+    assert camera.rate_hz == rate_hz
+    # Each result covers the cycle behind it and not the one after that.
+    assert camera.period_ms < camera.max_age_ms < 2 * camera.period_ms
+    assert camera.deadline_ms < camera.period_ms

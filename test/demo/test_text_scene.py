@@ -130,7 +130,7 @@ def test_answers_are_given_to_be_read_and_texts_that_broke_off_are_not():
 
 @pytest.mark.parametrize('base_us, said', [
     # 200 - 20 ms; each piece is planned with 110 % and a spread of 1.2: n * 20 ms * 1.32.
-    (0, '180 ms are free, as it is planned: about 6 tokens in one piece'),
+    (0, 'face at 5 Hz 180 ms are free, as it is planned: about 6 tokens in one piece'),
     (130_000, 'not even one token (198 ms)')])
 def test_the_room_between_two_frames_is_told_with_its_figures(base_us, said):
     costs = WriterCosts(100_000, 120_000, base_us, 50.0, 0.0, 2000.0)

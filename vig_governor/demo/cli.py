@@ -18,7 +18,7 @@ from vig_core.errors import VigError
 from vig_governor.demo.arms import graph_environment
 from vig_governor.demo.assets import AssetError, AssetStore, DEFAULT_FOLDER
 from vig_governor.demo.camera_scene import CameraScene
-from vig_governor.demo.plan import choose_text
+from vig_governor.demo.plan import choose_text, RATES_HZ
 from vig_governor.demo.text_scene import TextScene
 
 SHORTEST_S = 5.0
@@ -35,6 +35,10 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument('--scene', choices=SCENES, default='both',
                         help='cameras: five of them share one slot; text: a language model writes '
                         'beside a camera (default: %(default)s)')
+    parser.add_argument('--text-rate', type=float, choices=RATES_HZ, metavar='HZ',
+                        help='frames a second beside the language model: '
+                        f'{", ".join(f"{rate:g}" for rate in RATES_HZ)} (default: the most that '
+                        'leave room for text on this machine)')
     parser.add_argument('--seconds', type=float, default=20.0,
                         help='length of each of the two runs of a scene (default: %(default)s)')
     parser.add_argument('--no-direct-arm', action='store_true',
@@ -42,8 +46,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument('--no-governor-arm', action='store_true',
                         help='leave out the run with the governor')
     parser.add_argument('--direct-depth', type=int, default=2,
-                        help='requests that each ungoverned node keeps in flight; a frame beyond '
-                        'them is refused (default: %(default)s, one runs and one waits)')
+                        help='requests that each ungoverned node of the cameras keeps in flight; '
+                        'a frame beyond them is refused (default: %(default)s, one runs and one '
+                        'waits)')
     parser.add_argument('--profile-samples', type=int, default=15,
                         help='runs of each model in each of three measurements before the start '
                         '(default: %(default)s)')

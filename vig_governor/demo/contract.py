@@ -8,11 +8,10 @@ from vig_core.units import NS_PER_US
 
 from vig_governor.demo.language_repository import TENSORS
 from vig_governor.demo.plan import DemoPlan, DemoStream, DemoVariant, DemoWriter
-from vig_governor.demo.writer_costs import WriterCosts
+from vig_governor.demo.writer_costs import PLANNED_PERCENT, WriterCosts
 from vig_governor.measure.runtime import RuntimeSamples
 
 INPUT = 'IMAGE'
-PLANNED_PERCENT = 110
 
 
 def render(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples], endpoint: str,

@@ -1,10 +1,13 @@
 """What the demo runs: its cameras, their classes and contracts, chosen by the files at hand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vig_governor.demo.assets import AssetError, AssetStore
 from vig_governor.demo.language_files import is_converted
+from vig_governor.demo.language_repository import OPTIONS
 from vig_governor.demo.repository import available
+from vig_governor.demo.writer_costs import WriterCosts
+from vig_governor.generation import Generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +177,15 @@ _QUESTIONS = (
     'What is music, in one sentence?', 'Why do people sleep, in one sentence?')
 
 
+RATES_HZ = (30.0, 15.0, 10.0, 5.0)
+"""Of the camera beside the language model; the highest that leaves room for text."""
+
+_FIRST_TOKENS = 4
+
+
 def choose_text(store: AssetStore) -> DemoPlan:
     """
-    Plan one camera and a language model that share the slot.
-
-    Five frames a second: a piece of text has to fit between two of them, and beside the face
-    camera of the other scene none does.
+    Plan one camera, at the slowest of its rates, and a language model that share the slot.
 
     :raises AssetError: a file is missing.
     """
@@ -188,10 +194,37 @@ def choose_text(store: AssetStore) -> DemoPlan:
     if not is_converted(store):
         raise AssetError('the language model is not there; run: make setup, then '
                          'python -m vig_governor.demo.assets prepare')
-    camera = DemoStream('face', _CARPHONE, (640, 480), 5, 'protected', 100, 300, _FACE[:1],
+    camera = DemoStream('face', _CARPHONE, (640, 480), RATES_HZ[-1], 'protected', 0, 0, _FACE[:1],
                         'face_full', 'face', seed=1)
     writer = DemoWriter(
         'assistant', 'smollm2_q8',
         '<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n', _QUESTIONS,
         max_tokens=48, deadline_ms=5000, max_age_ms=10_000)
-    return DemoPlan((camera,), (), writer)
+    return at_rate(DemoPlan((camera,), (), writer), RATES_HZ[-1])
+
+
+def at_rate(plan: DemoPlan, rate_hz: float) -> DemoPlan:
+    """
+    Let the cameras of a plan run at a rate.
+
+    A result that comes at the end of the next period is too old.
+    """
+    return replace(plan, streams=tuple(
+        replace(stream, rate_hz=rate_hz, deadline_ms=round(800 / rate_hz),
+                max_age_ms=round(1500 / rate_hz)) for stream in plan.streams))
+
+
+def rate_beside(plan: DemoPlan, frame_ms: float, costs: WriterCosts) -> float:
+    """
+    Give the highest rate between whose frames a question is read and a few tokens are written.
+
+    Where there is none it is the lowest. On a fast machine even the longest answers would fit
+    between the frames of a slow camera, and nothing would have to be cut.
+
+    :param frame_ms: what a run of the camera's model is planned with.
+    """
+    assert plan.writer is not None
+    options = replace(OPTIONS, template=plan.writer.template)
+    question = max(Generation(options, each).prompt_tokens for each in plan.writer.questions)
+    needed_ms = frame_ms + costs.planned_ms(_FIRST_TOKENS, question)
+    return next((rate for rate in RATES_HZ if needed_ms <= 1000 / rate), RATES_HZ[-1])

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from vig_core.units import NS_PER_MS
 
-from vig_governor.demo.contract import PLANNED_PERCENT
 from vig_governor.demo.plan import DemoPlan
 from vig_governor.demo.report import StreamReport
+from vig_governor.demo.writer_costs import PLANNED_PERCENT
 from vig_governor.measure.runtime import RuntimeSamples
 
 SHORT_PERCENT = 50

@@ -18,13 +18,14 @@ from vig_governor.backend.triton import TritonBackend
 from vig_governor.demo import text_view
 from vig_governor.demo.arms import Arm, ArmRunner
 from vig_governor.demo.assets import AssetStore
-from vig_governor.demo.contract import PLANNED_PERCENT, render
-from vig_governor.demo.plan import DemoPlan
+from vig_governor.demo.contract import render
+from vig_governor.demo.plan import at_rate, DemoPlan, rate_beside
 from vig_governor.demo.profiles import measure_plan
 from vig_governor.demo.server import serve
 from vig_governor.demo.text_report import judge_text
 from vig_governor.demo.text_timeline import draw_text_timeline
-from vig_governor.demo.writer_costs import describe, measure_writer, quantum_meter, WriterCosts
+from vig_governor.demo.writer_costs import (
+    describe, measure_writer, PLANNED_PERCENT, quantum_meter, WriterCosts)
 from vig_governor.measure.runtime import RuntimeSamples
 
 CAMERA_FIRST, WRITER_LAST = 1, 4096
@@ -46,14 +47,11 @@ class TextScene:
         self._console = console
         self._plan = plan
         self._folder = folder
-        self._runner = ArmRunner(
-            plan, assets=options.assets, folder=folder, seconds=options.seconds,
-            direct_depth=DIRECT_DEPTH, environment=environment)
+        self._environment = environment
 
     def run(self) -> None:
         """Play both runs, show them and write what they brought."""
         plan, trace = self._plan, self._folder / 'run.mcap'
-        camera, = plan.streams
         assert plan.writer is not None
         self._folder.mkdir(parents=True, exist_ok=True)
         self._console.print(f'starting Triton with {", ".join(plan.backend_models)} ...')
@@ -62,7 +60,11 @@ class TextScene:
         priorities[plan.writer.backend_model] = WRITER_LAST
         with serve(plan, AssetStore(self._options.assets), self._folder,
                    grpc_port=self._options.grpc_port, priorities=priorities) as server:
-            profiles, costs = self._measure(server.grpc_endpoint)
+            plan, profiles, costs = self._measure(server.grpc_endpoint)
+            runner = ArmRunner(
+                plan, assets=self._options.assets, folder=self._folder,
+                seconds=self._options.seconds, direct_depth=DIRECT_DEPTH,
+                environment=self._environment)
             config = self._folder / 'vig.yaml'
             config.write_text(render(plan, profiles, server.grpc_endpoint, costs),
                               encoding='utf-8')
@@ -70,16 +72,16 @@ class TextScene:
                 with text_view.TextView(
                         self._console, plan, 'Without the governor: each question and each frame '
                                              'goes straight to Triton') as view:
-                    arms['direct'] = self._runner.run_direct(server.grpc_endpoint, view.show)
+                    arms['direct'] = runner.run_direct(server.grpc_endpoint, view.show)
             if not self._options.no_governor_arm:
                 with text_view.TextView(
                         self._console, plan, 'With the governor: pieces of text between the '
                                              'frames') as view:
-                    arms['governed'] = self._runner.run_governed(config, view.show, record=trace)
-        self._report(arms, trace)
+                    arms['governed'] = runner.run_governed(config, view.show, record=trace)
+        self._report(plan, arms, trace)
 
-    def _measure(self, endpoint: str) -> tuple[dict[str, RuntimeSamples], WriterCosts]:
-        """Measure camera and writer, and say what it means."""
+    def _measure(self, endpoint: str) -> tuple[DemoPlan, dict[str, RuntimeSamples], WriterCosts]:
+        """Measure camera and writer, choose the camera's rate, and say what it means."""
         plan = self._plan
         camera, = plan.streams
         assert plan.writer is not None
@@ -94,11 +96,11 @@ class TextScene:
         self._console.print(describe(plan.writer.backend_model, costs))
         frame_ms = (profiles[camera.direct_model].quantile_ns(99) / NS_PER_MS
                     * PLANNED_PERCENT / 100)
+        plan = at_rate(plan, self._options.text_rate or rate_beside(plan, frame_ms, costs))
         self._console.print(text_view.room(plan, frame_ms, costs))
-        return profiles, costs
+        return plan, profiles, costs
 
-    def _report(self, arms: dict[str, Arm], trace: Path) -> None:
-        plan = self._plan
+    def _report(self, plan: DemoPlan, arms: dict[str, Arm], trace: Path) -> None:
         assert plan.writer is not None
         cameras = {name: arm.reports(plan)[0] for name, arm in arms.items()}
         texts = {name: judge_text(arm.notes[plan.writer.name], start_ns=arm.start_ns,

@@ -20,8 +20,9 @@ from vig_governor.demo.timeline import (
 from vig_governor.history import Frame, History, history_of
 from vig_governor.recorded import read_trace
 
-SPAN_NS = 1600 * NS_PER_MS
-LEAD_NS = 60 * NS_PER_MS
+PERIODS = 8
+"""Of the camera, from the left to the right."""
+
 PANEL_HEIGHT = 3.4
 
 
@@ -60,10 +61,11 @@ def direct_panel(plan: DemoPlan, arm: Arm) -> Panel:
         for received, text, _, _ in exchange['parts']:
             end = min(written, key=lambda ended: abs(ended - received), default=received)
             words.append((written.get(end, exchange['asked']), end, text))
+    span_ns = _span_ns(plan)
     start_ns = _start([began for began, _, stream in executions if stream == plan.writer.name],
-                      arm.start_ns, arm.end_ns)
+                      arm.start_ns, arm.end_ns, span_ns)
     return Panel('Without the governor: an answer in one piece, and frames wait for its end',
-                 (*plan.streams, WriterLane(plan.writer)), requests, start_ns, SPAN_NS,
+                 (*plan.streams, WriterLane(plan.writer)), requests, start_ns, span_ns,
                  has_slot=False, executions=executions, words=words,
                  gaps=_gaps(plan, requests))
 
@@ -85,13 +87,14 @@ def governed_panel(plan: DemoPlan, arm: Arm, history: History) -> Panel:
             words += [(run.begin_ns, run.end_ns or history.end_ns, text)
                       for run in job.runs[number - 1:number]]
     cameras = [frame.captured_ns for frame in history.frames if frame.stream != name]
+    span_ns = _span_ns(plan)
     start_ns = _start([job.dispatched_ns for job in jobs if job.dispatched_ns is not None],
-                      min(cameras, default=0), max(cameras, default=0))
+                      min(cameras, default=0), max(cameras, default=0), span_ns)
     return Panel(
         'With the governor: the text in pieces between the frames',
-        (*plan.streams, WriterLane(plan.writer)), requests, start_ns, SPAN_NS, has_slot=True,
+        (*plan.streams, WriterLane(plan.writer)), requests, start_ns, span_ns, has_slot=True,
         executions=[(run.arrived_ns, run.ended_ns, run.stream) for run in runs],
-        idle=idle_spans([*runs, *waiting], start_ns=start_ns, end_ns=start_ns + SPAN_NS),
+        idle=idle_spans([*runs, *waiting], start_ns=start_ns, end_ns=start_ns + span_ns),
         words=join(words), gaps=_gaps(plan, requests))
 
 
@@ -114,10 +117,15 @@ def one_at_a_time(requests: Sequence[Life]) -> list[tuple[int, int, str]]:
             for before, (ended, sent, stream) in pairwise([(0, 0, ''), *ran])]
 
 
-def _start(begins: Sequence[int], first_ns: int, last_ns: int) -> int:
+def _span_ns(plan: DemoPlan) -> int:
+    return PERIODS * plan.streams[0].period_ms * NS_PER_MS
+
+
+def _start(begins: Sequence[int], first_ns: int, last_ns: int, span_ns: int) -> int:
     """Begin just before the first text behind the middle, so that one is seen from its begin."""
-    middle_ns = (first_ns + last_ns - SPAN_NS) // 2
-    return min((begin for begin in begins if begin >= middle_ns), default=middle_ns) - LEAD_NS
+    middle_ns = (first_ns + last_ns - span_ns) // 2
+    first = min((begin for begin in begins if begin >= middle_ns), default=middle_ns)
+    return first - span_ns // 30
 
 
 def _gaps(plan: DemoPlan, requests: Sequence[Life]) -> dict[str, list[tuple[int, int]]]:

@@ -10,7 +10,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from vig_governor.demo.contract import PLANNED_PERCENT
 from vig_governor.demo.plan import DemoPlan
 from vig_governor.demo.report import StreamReport
 from vig_governor.demo.table import coloured, counted, in_ms, in_percent
@@ -161,15 +160,15 @@ def room(plan: DemoPlan, frame_ms: float, costs: WriterCosts) -> str:
     """
     camera, writer = plan.streams[0], plan.writer
     assert writer is not None
-    free_ms = camera.period_ms - frame_ms
-    spread = PLANNED_PERCENT / 100 * costs.quantum_p99_us / costs.quantum_p50_us
+    free_ms = max(0.0, camera.period_ms - frame_ms)
     tokens = 0
-    while tokens < writer.max_tokens and spread * costs.piece_ms(tokens + 1) <= free_ms:
+    while tokens < writer.max_tokens and costs.planned_ms(tokens + 1) <= free_ms:
         tokens += 1
-    fits = (f'about {tokens} tokens' if tokens else
-            f'not even one token ({spread * costs.piece_ms(1):.0f} ms)')
-    return (f'Between two frames of {camera.name} {free_ms:.0f} ms are free, as it is planned: '
-            f'{fits} in one piece, and up to {writer.max_tokens} make an answer.')
+    fits = (f'about {_counted(tokens, "token")}' if tokens else
+            f'not even one token ({costs.planned_ms(1):.0f} ms)')
+    return (f'Between two frames of {camera.name} at {camera.rate_hz:g} Hz {free_ms:.0f} ms are '
+            f'free, as it is planned: {fits} in one piece, and up to {writer.max_tokens} make an '
+            'answer.')
 
 
 def _counted(count: int, what: str) -> str:

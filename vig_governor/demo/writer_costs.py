@@ -17,6 +17,9 @@ TOKENS, CONTEXTS = (1, 4, 8, 16), (8, 32, 64)
 QUANTUM_TOKENS = 4
 """Of the quanta that tell how much the runtimes spread."""
 
+PLANNED_PERCENT = 110
+"""Of a run's cost, as vig.yaml says."""
+
 INSPECT_TIMEOUT_S = 10.0
 
 
@@ -40,9 +43,15 @@ class WriterCosts:
         """Time to write one token."""
         return NS_PER_S / NS_PER_MS / self.tokens_per_second
 
-    def piece_ms(self, tokens: int) -> float:
-        """Time of one request for so many tokens, behind a text that the server knows."""
-        return self.base_cost_us * NS_PER_US / NS_PER_MS + tokens * self.token_ms
+    def planned_ms(self, tokens: int, new_tokens: int = 0) -> float:
+        """
+        Give what one request for so many tokens is planned with: its cost, spread and margin.
+
+        :param new_tokens: of its prompt that the server has not seen.
+        """
+        cost_us = self.base_cost_us + new_tokens * self.new_prompt_per_token_us
+        return ((cost_us * NS_PER_US / NS_PER_MS + tokens * self.token_ms)
+                * self.quantum_p99_us / self.quantum_p50_us * PLANNED_PERCENT / 100)
 
 
 def quantum_meter(backend: TritonBackend, model: str) -> QuantumMeter:
