@@ -87,6 +87,7 @@ def test_every_panel_of_the_foxglove_layout_stands_in_its_tree_once():
     for name, panel in layout['configById'].items():
         titled = name.startswith('Plot')
         assert ('foxglovePanelTitle' in panel) == ('lichtblickPanelTitle' in panel) == titled
+        assert 'followingViewWidth' not in panel, 'Lichtblick draws no recording with it'
 
 
 def test_every_path_of_the_foxglove_layout_is_there(plan):
