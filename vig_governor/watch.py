@@ -185,11 +185,14 @@ class ServerWatch:
         self._note_answer()
         self._leave_the_settled()
         is_settled = True
-        # First those that somebody waits for: a warm-up may take its time.
-        for model in sorted(self._signatures, key=self._backend.tally.has_broken, reverse=True):
+        # A warm-up may take its time: read all counters first, and begin with what is waited for.
+        models = sorted(self._signatures, key=self._backend.tally.has_broken, reverse=True)
+        readable = [model for model in models if self._read(model, identity)]
+        for model in readable:
             if self._closing.is_set():
                 return True
-            is_settled = self._look_at(model, identity) and is_settled
+            is_settled = self._settle(model, identity) and is_settled
+        is_settled = is_settled and readable == models
         with self._lock:
             return is_settled and not any(each.unproven_executions for each in self._holders)
 
@@ -208,9 +211,8 @@ class ServerWatch:
             for known in (self.state.away, self.state.changed, self.state.foreign):
                 known.pop(model, None)
 
-    def _look_at(self, model: str, identity: str) -> bool:
-        if not self._read(model, identity):
-            return False
+    def _settle(self, model: str, identity: str) -> bool:
+        """Warm up and read again what is cold; whether this model needs no other look soon."""
         if model in self._cold or model in self.state.changed:
             self._check_again(model)
             # The server counts a moment after it answers, and a baseline takes two readings.

@@ -38,16 +38,18 @@ class NodeProcess:
         """What the present node has said."""
         return (self.folder / f'node-{self._runs}.log').read_text(errors='replace')
 
-    def launch(self, *, autostart: bool, backend: str, endpoint: str, sim_time: bool) -> None:
+    def launch(self, *, autostart: bool, backend: str, endpoint: str, sim_time: bool,
+               writes: bool) -> None:
         """Start the process; see ``World.start_node`` for the parameters."""
         self._runs += 1
         path = self.folder / 'vig.yaml'
-        path.write_text(config_text(endpoint, self.streams, backend),
+        path.write_text(config_text(endpoint, self.streams, backend, writes=writes),
                         encoding='utf-8')
         command = [sys.executable, '-m', 'vig_governor.node', '--ros-args',
                    '-p', f'config:={path}', '-p', f'autostart:={str(autostart).lower()}',
                    '-p', f'use_sim_time:={str(sim_time).lower()}',
-                   '-p', 'diagnostics_period_s:=0.1']
+                   '-p', 'diagnostics_period_s:=0.1',
+                   '-p', 'qos_overrides./ask.subscription.reliability:=reliable']
         for name in self.streams:
             prefix = f'qos_overrides./fault/{name}'
             command += ['-p', f'{prefix}.subscription.reliability:=reliable',

@@ -23,6 +23,20 @@ STREAMS = {'quick': ('sleeper', 20), 'slow': ('sleeper', 300), 'hang': ('sleeper
            'failing': ('failing', 0), 'sized': ('echo', 0)}
 """Stream and backend model of the same name: template and runtime in milliseconds."""
 
+WRITER = """\
+  writer:
+    class: normal
+    queue: {policy: fifo, capacity: 8, overflow: reject_new}
+    contract: {deadline_ms: 6000, max_age_ms: 8000}
+    cooperative: {tokens_per_second: 45, base_cost_us: 1000, min_tokens: 2, max_total_tokens: 24,
+                  tokens_tensor: TOKENS, end_tensor: END, split: true}
+    variants:
+      - {id: only, backend_model: writer, quality: {value: 1.0, source: user_declared},
+         profile: {p50_us: 450000, p99_us: 500000}}"""
+PROMPTS = """\
+  questions: {topic: /ask, type: std_msgs/msg/String, model: writer, time_source: arrival}"""
+WRITER_TOKEN_MS = 20
+
 MIB = 1024 * 1024
 Streams = Mapping[str, tuple[str, int]]
 _T = TypeVar('_T')
@@ -61,8 +75,14 @@ def add_model(folder: Path, name: str, template: str, runtime_ms: int) -> None:
                      f'value {{ string_value: "{runtime_ms}" }} }}\n')
 
 
-def config_text(endpoint: str, streams: Streams, backend: str = '') -> str:
-    """Write the configuration of a world; ``backend`` adds lines to that block."""
+def config_text(endpoint: str, streams: Streams, backend: str = '', *,
+                writes: bool = False) -> str:
+    """
+    Write the configuration of a world.
+
+    :param backend: lines for that block.
+    :param writes: with the generative model ``writer`` and prompts on the topic ``/ask``.
+    """
     lines = ['version: 1', 'backend:', f'  grpc_endpoint: "{endpoint}"', '  slots: 1',
              f'  inference_timeout_ms: {round(TIMEOUT_S * 1000)}',
              f'  drain_deadline_s: {DRAIN_S:g}', *backend.strip('\n').splitlines(), 'models:']
@@ -74,11 +94,13 @@ def config_text(endpoint: str, streams: Streams, backend: str = '') -> str:
                   'quality: {value: 1.0, source: user_declared},',
                   f'         profile: {{p50_us: {runtime_ms * 1000 + 2000}, '
                   f'p99_us: {runtime_ms * 1000 + 10000}}}}}']
+    lines += [WRITER] if writes else []
     lines.append('streams:')
     for name in streams:
         lines += [f'  {name}:', f'    topic: /fault/{name}', '    type: sensor_msgs/msg/Image',
                   f'    model: {name}',
                   '    input: {tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}']
+    lines += [PROMPTS] if writes else []
     return '\n'.join(lines) + '\n'
 
 

@@ -44,6 +44,7 @@ class World(NodeProcess):
 
     :param is_over_http: whether inferences to the world's own server travel over HTTP.
 
+    :ivar node: the one that publishes and listens here, not that of the governor.
     :ivar published: stamp of every frame that was published while the node listened, by stream.
     :ivar statuses: every status, by stream.
     :ivar margins: safety margin of each stream's model, in percent.
@@ -77,22 +78,22 @@ class World(NodeProcess):
         self.endpoint = self.server.grpc_endpoint
         self._context = rclpy.Context()
         rclpy.init(context=self._context, args=[])
-        self._node = rclpy.create_node('faults', context=self._context)
+        self.node = rclpy.create_node('faults', context=self._context)
         executor = SingleThreadedExecutor(context=self._context)
-        executor.add_node(self._node)
+        executor.add_node(self.node)
         self._spinning = threading.Thread(target=self._spin, args=(executor,), daemon=True)
         self._spinning.start()
         reliable = QoSProfile(depth=1000, reliability=QoSReliabilityPolicy.RELIABLE)
         self._cameras = {}
         for name in self.streams:
             self.published[name], self.statuses[name] = [], []
-            self._cameras[name] = self._node.create_publisher(Image, f'/fault/{name}', reliable)
-            self._node.create_subscription(RequestStatus, f'/fault/{name}/vig/status',
+            self._cameras[name] = self.node.create_publisher(Image, f'/fault/{name}', reliable)
+            self.node.create_subscription(RequestStatus, f'/fault/{name}/vig/status',
                                            self.statuses[name].append, reliable)
-        self._node.create_subscription(GovernorStatus, '/governor/status', self._note, reliable)
-        self._node.create_subscription(DiagnosticArray, '/diagnostics',
+        self.node.create_subscription(GovernorStatus, '/governor/status', self._note, reliable)
+        self.node.create_subscription(DiagnosticArray, '/diagnostics',
                                        self._keep_diagnostics, reliable)
-        self._change = self._node.create_client(ChangeState, '/governor/change_state')
+        self._change = self.node.create_client(ChangeState, '/governor/change_state')
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -100,7 +101,7 @@ class World(NodeProcess):
         with ExitStack() as ending:
             ending.callback(self.server.stop)
             ending.callback(rclpy.try_shutdown, context=self._context)
-            ending.callback(self._node.destroy_node)
+            ending.callback(self.node.destroy_node)
             ending.callback(self._spinning.join, 10)
             ending.callback(self._done.set)
             self.end_node()
@@ -108,12 +109,13 @@ class World(NodeProcess):
     # ---- the node ----
 
     def start_node(self, *, waits: bool = True, autostart: bool = True, backend: str = '',
-                   endpoint: str = '', sim_time: bool = False) -> None:
+                   endpoint: str = '', sim_time: bool = False, writes: bool = False) -> None:
         """
         Start the node process; without ``waits`` it need not become active.
 
         :param backend: lines for the block ``backend``.
         :param sim_time: run it with ``use_sim_time``.
+        :param writes: with a generative model, see ``jobs``.
         """
         self.readiness.clear()
         self.diagnostics.clear()
@@ -121,7 +123,7 @@ class World(NodeProcess):
         if self._is_over_http and not endpoint:
             backend += f'\n  http_endpoint: "{self.server.http_endpoint}"'
         self.launch(autostart=autostart, backend=backend, endpoint=endpoint or self.endpoint,
-                    sim_time=sim_time)
+                    sim_time=sim_time, writes=writes)
         if waits:
             self.wait_until_listening()
 

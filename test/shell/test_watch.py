@@ -1,5 +1,7 @@
 """The watch of the server, against a fake server that fails as it is told."""
 
+import threading
+
 import pytest
 from vig_core.reconcile import Ending
 from vig_governor import watch
@@ -31,6 +33,7 @@ class FakeServer:
         self.found = signature()
         self.objection = ''
         self.warmed = 0
+        self.asked = []
 
     def identity(self, *, timeout_s):
         if not self.is_up:
@@ -41,6 +44,7 @@ class FakeServer:
         return not self.is_up and not self.is_frozen
 
     def statistics(self, backend_model, *, timeout_s):
+        self.asked.append(backend_model)
         if not self.is_loaded:
             raise BackendUnavailable(f'{backend_model} is not available')
         return ModelCounts(self.finished, 0, self.finished)
@@ -139,6 +143,36 @@ def test_a_restarted_server_frees_the_claim_only_after_it_has_executed_something
     wait_until(lambda: not holder.held)
     assert server.warmed == 2 and made.state.restarts == 1
     assert made.state.silent_since_s is None
+
+
+def test_a_server_that_is_replaced_during_the_first_warm_up_is_seen_to_be_another_for_all_models(
+        monkeypatch):
+    server, holder, answer = FakeServer(), FakeActor(5), threading.Event()
+    serve = server.infer
+
+    def serve_late(request_id, backend_model, slot, on_end):
+        if backend_model == 'a':
+            assert answer.wait(10.0)
+        serve(request_id, backend_model, slot, on_end)
+
+    monkeypatch.setattr(server, 'infer', serve_late)
+    made = watch.ServerWatch(server, {'a': signature(), 'm': signature()})
+    made._backoff = watch.Backoff(0.01, 0.05)
+    made.attach(holder)
+    made.start()
+    try:
+        wait_until(lambda: server.asked == ['a', 'm'])
+        server.tally.note_sent('m', 5)
+        server.tally.note_ended('m', 5, Ending.BROKEN)
+        server.is_up = server.is_loaded = False
+        answer.set()
+        wait_until(lambda: made.state.silent_since_s is not None)
+        server.restart('two')
+        server.is_up = server.is_loaded = True
+        wait_until(lambda: not holder.held)
+    finally:
+        answer.set()
+        made.close()
 
 
 def test_a_server_that_was_not_seen_away_frees_nothing_that_broke(server, made):
