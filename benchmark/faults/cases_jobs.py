@@ -96,8 +96,8 @@ def jobs_whole_round(world: World) -> None:
         works_again(jobs)
 
 
-@fault('shut down by the lifecycle while a text is generated, then SIGTERM: code 0', starts_itself=True,
-       recovery_s=25.0)
+@fault('shut down by the lifecycle while a text is generated, then SIGTERM: code 0',
+       starts_itself=True, recovery_s=25.0)
 def jobs_shutdown_transition(world: World) -> None:
     with Jobs(world) as jobs:
         jobs.be_busy()

@@ -89,10 +89,10 @@ class World(NodeProcess):
             self.published[name], self.statuses[name] = [], []
             self._cameras[name] = self.node.create_publisher(Image, f'/fault/{name}', reliable)
             self.node.create_subscription(RequestStatus, f'/fault/{name}/vig/status',
-                                           self.statuses[name].append, reliable)
+                                          self.statuses[name].append, reliable)
         self.node.create_subscription(GovernorStatus, '/governor/status', self._note, reliable)
         self.node.create_subscription(DiagnosticArray, '/diagnostics',
-                                       self._keep_diagnostics, reliable)
+                                      self._keep_diagnostics, reliable)
         self._change = self.node.create_client(ChangeState, '/governor/change_state')
         return self
 

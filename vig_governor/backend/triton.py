@@ -67,6 +67,7 @@ class TritonBackend(TritonFacts):
                  owners: tuple[int, ...] = (),
                  credentials: Credentials = Credentials(), http_endpoint: str = '') -> None:
         self.endpoint = endpoint
+        self.addresses = (endpoint, http_endpoint) if http_endpoint else (endpoint,)
         self._credentials = credentials
         self._key_prefix = key_prefix
         self._client = make_client(endpoint, credentials)

@@ -13,9 +13,14 @@ from vig_governor.endpoints import nobody_listens
 
 
 class TritonFacts:
-    """The questions of a client that is connected to ``endpoint``."""
+    """
+    The questions of a client that is connected to ``endpoint``.
+
+    :ivar addresses: ``host:port`` of every service that inferences may go to.
+    """
 
     endpoint: str
+    addresses: tuple[str, ...]
     _client: triton.InferenceServerClient
 
     def facts(self, *, timeout_s: float = 1.0) -> tuple[str, str]:
@@ -55,8 +60,8 @@ class TritonFacts:
                            sum(entry.execution_count for entry in entries))
 
     def nobody_listens(self, *, timeout_s: float = 1.0) -> bool:
-        """Whether the server's address refuses connections: no process serves it now."""
-        return nobody_listens(self.endpoint, timeout_s=timeout_s)
+        """Whether all addresses refuse connections: no process serves them now."""
+        return all(nobody_listens(each, timeout_s=timeout_s) for each in self.addresses)
 
     def region_names(self, *, timeout_s: float = 1.0) -> tuple[str, ...]:
         """
