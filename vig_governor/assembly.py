@@ -20,6 +20,7 @@ from vig_governor.config.options import GenerativeOptions
 from vig_governor.encoders import make_encoder
 from vig_governor.encoders.base import EncodeError, Encoder
 from vig_governor.encoders.reference import REFERENCE_TYPE
+from vig_governor.instances import disagreements
 from vig_governor.prompt_room import room_text
 
 CONFIGURE_TIMEOUT_S = 4.0
@@ -75,7 +76,10 @@ def assemble(config: Config, backend: Backend) -> Assembly:
         _refuse_others(config, backend, signatures, end_s)
     system = _with_signatures(config, signatures)
     notices = [*config.notices,
-               *(text for signature in signatures.values() for text in signature.warnings)]
+               *(text for signature in signatures.values() for text in signature.warnings),
+               *map(str, disagreements(system.models, system.slots, {
+                   name: signature.capacity for name, signature in signatures.items()
+                   if signature.capacity is not None}))]
     for model in system.models.values():
         reason = model.reason_against_selection
         if reason is not None:

@@ -176,6 +176,7 @@ def stream_values(seen: StreamSnapshot) -> dict[str, Any]:
                  'planned_runtime': seen.planned_ns}
     values: dict[str, Any] = {'variant': seen.variant_id or '', 'waiting': seen.waiting,
                               'running': seen.running, 'deferred': seen.deferred,
+                              'waited_for_instance': seen.awaited,
                               'deadline_misses': seen.deadline_misses}
     values.update({name: text_ms(duration_ns) for name, duration_ns in durations.items()
                    if duration_ns is not None})

@@ -214,6 +214,8 @@ def _of_streams(streams: Iterable[StreamSnapshot]) -> Iterator[Metric]:
          lambda one: one.deadline_misses),
         (counter('vig_deferred_for_protected', 'Held back for the arrival of a higher class'),
          lambda one: one.deferred),
+        (counter('vig_waited_for_instance', 'Waits for an instance while a slot was free'),
+         lambda one: one.awaited),
         *((counter(f'vig_generative_{name}_seconds', f'Time of quanta spent on {what}'), read)
           for name, what, read in _GENERATIVE),
         (counter('vig_uncovered_cycles', 'Consumer cycles without a fresh result'),

@@ -76,6 +76,17 @@ def test_the_manifest_says_where_the_figures_were_measured(calibrated):
         'back_to_back', 'zeros')
 
 
+def test_instances_below_the_slots_are_written_as_the_server_says(calibrated, capsys):
+    old, new, _ = calibrated
+    assert not load_config(old).system.instances
+    assert load_config(new).system.instances == {'quick': 1, 'slow': 1}
+    assert '# quick: instances: 1, as the server says' in new.read_text()
+    _, found = examine(old, capsys)
+    assert any('1 instance for 2 slots' in one['text'] for one in found['slots'])
+    _, found = examine(new, capsys)
+    assert [one['level'] for one in found['slots']] == ['OK']
+
+
 def test_both_directions_of_the_pair_are_measured(calibrated):
     _, new, _ = calibrated
     assert set(load_config(new).system.interference_ns) == {('quick', 'slow'), ('slow', 'quick')}

@@ -130,7 +130,7 @@ def test_settings_of_the_server_that_hurt_are_told(context):
 
 @pytest.mark.parametrize('slots, counts, level, words', [
     (1, (1, 1), Level.OK, 'slots 1, 2 instances'),
-    (2, (1, 1), Level.WARN, 'detector_large: 1 instance(s) for 2 slots'),
+    (2, (1, 1), Level.WARN, 'detector_large: 1 instance for 2 slots'),
     (3, (1, 1), Level.FAIL, '2 instances together'),
     (1, (2, 1), Level.WARN, 'detector_large: 2 instances for slots 1'),
     (2, (2, 2), Level.OK, 'slots 2')])
@@ -140,6 +140,18 @@ def test_slots_are_compared_with_the_instance_groups(context, slots, counts, lev
         name: {'instance_group': [{'count': count}]}
         for name, count in zip(made.config.backend_models, counts)}))
     only(server_checks.check_slots(made), level, words)
+
+
+@pytest.mark.parametrize('written, level, words', [
+    ('1', Level.OK, 'slots 2, 2 instances of 2 models'),
+    ('2', Level.WARN, 'detector_large: 2 instances in the file, 1 on the server')])
+def test_instances_of_the_file_are_compared_with_the_server(context, written, level, words):
+    text = changed('slots: 1', 'slots: 2')
+    for name in ('detector_large', 'detector_small'):
+        line = f'        backend_model: {name}\n'
+        text = changed(line, f'{line}        instances: {written}\n', text)
+    found = only(server_checks.check_slots(context(text)), level, words)
+    assert level is Level.OK or '"instances: 1" at models.detector.variants[0]' in found.remedy
 
 
 def test_shared_memory_that_is_refused_is_a_warning_or_worse_where_insisted_on(context):

@@ -6,7 +6,7 @@ from vig_governor.config.schema_model import Artifact, Device, Manifest, Resourc
 from vig_governor.manifest import compare, contradictions, Verdict
 from vig_governor.measure.artifact import read_artifact
 from vig_governor.measure.hardware import DeviceFacts
-from vig_governor.measure.manifest import instances_of, make_manifest, ServerFacts
+from vig_governor.measure.manifest import make_manifest, ServerFacts
 
 CONFIG = {'backend': 'python', 'instance_group': [{'kind': 'KIND_CPU', 'count': 1}]}
 
@@ -96,12 +96,6 @@ def test_a_verdict_tells_both_values():
     found = compare(Manifest(revision=2, resources=Resources(instances=1)),
                     Manifest(revision=2, resources=Resources(instances=2)))
     assert 'resources.instances: recorded 1, found 2' in [str(one) for one in found]
-
-
-@pytest.mark.parametrize('groups, count', [
-    ([], None), ([{'count': 2}], 2), ([{'count': 2, 'gpus': [0, 1]}, {'kind': 'KIND_CPU'}], 5)])
-def test_instances_are_counted_over_groups_and_devices(groups, count):
-    assert instances_of({'instance_group': groups}) == count
 
 
 @pytest.mark.parametrize('make, words', [

@@ -94,6 +94,18 @@ def test_counters_are_those_of_the_scheduler(played, serve):
     assert values['vig_overload_state',] == 0 and values['vig_quarantined_slots',] == 0
 
 
+def test_a_wait_for_an_instance_is_counted_although_a_slot_was_free(serve):
+    pair = Model('pair', Criticality.HIGH, Contract(ms(90)), (Variant(
+        'only', 'net', RuntimeProfile(ms(20), ms(20)), instances=1),), QueuePolicy.FIFO, 4)
+    scheduler = Scheduler(System({'pair': pair}, slots=2))
+    for number, stream in enumerate(('left', 'right', 'right'), 1):
+        scheduler.handle(RequestArrived(number, 'pair', stream, '', 0), now_ns=ms(number))
+    scheduler.handle(BackendCompleted(1), now_ns=ms(20))
+    values = samples(serve(Metrics(lambda: scheduler.snapshot(now_ns=ms(20)))))
+    assert values['vig_waited_for_instance_total', 'pair', 'left'] == 0
+    assert values['vig_waited_for_instance_total', 'pair', 'right'] == 2
+
+
 def test_the_background_has_its_progress_and_its_starvation(played, serve):
     values = samples(serve(played[1]))
     assert values['vig_requests_stale_total', 'job', 'jobs'] == 1

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from vig_core.errors import VigError
 from vig_core.reconcile import Ending
 
+from vig_governor.instances import Capacity
+
 
 class BackendUnavailable(VigError):
     """The server does not answer, or the model is not there; says endpoint, model and remedy."""
@@ -59,6 +61,8 @@ class ModelSignature:
     """Models that run within this one, where it is an ensemble."""
     is_decoupled: bool = False
     """It answers any number of times, on the streaming endpoint only."""
+    capacity: Capacity | None = None
+    """How many requests of it run at once; ``None`` if unsaid."""
 
     @property
     def digest(self) -> str:

@@ -8,6 +8,7 @@ from vig_core.errors import VigError
 
 from vig_governor.backend.base import ModelSignature, OutputTensor, TensorSpec
 from vig_governor.datatypes import element_size
+from vig_governor.instances import capacity_of
 
 MAX_MESSAGE_BYTES = 2**31 - 1
 """Triton's own limit for one gRPC message, and that of protocol buffers."""
@@ -50,7 +51,7 @@ def signature_of(config: Mapping[str, Any], *, may_stream: bool = False) -> Mode
         warnings=_warnings(name, config.get('dynamic_batching')),
         steps=tuple(str(step.get('model_name', ''))
                     for step in config.get('ensemble_scheduling', {}).get('step', ())),
-        is_decoupled=is_decoupled)
+        is_decoupled=is_decoupled, capacity=capacity_of(config))
 
 
 def check_input(signature: ModelSignature, tensor: str, datatype: str,

@@ -7,7 +7,7 @@ from vig_governor.config.schema_model import TensorBlock
 from vig_governor.doctor.context import Context
 from vig_governor.doctor.finding import fail, Finding, ok, skip, warn
 from vig_governor.endpoints import is_loopback
-from vig_governor.measure.manifest import instances_of
+from vig_governor.instances import capacities_of, disagreements
 
 OFFLINE = 'not checked: --offline'
 UNREACHABLE = 'not checked: the server does not answer'
@@ -92,31 +92,30 @@ def check_batching(context: Context) -> Iterable[Finding]:
 
 
 def check_slots(context: Context) -> Iterable[Finding]:
-    """Whether ``slots`` is what the server really runs at once."""
+    """Whether ``slots`` and ``instances`` are what the server really runs at once."""
     server = context.server
     if server is None or server.problem:
         yield skip(OFFLINE if server is None else UNREACHABLE)
         return
     slots = context.config.system.slots
-    instances = {name: count for name, config in (server.facts.configs or {}).items()
-                 if (count := instances_of(config)) is not None}
+    capacities = capacities_of(server.facts.configs)
+    instances = {name: capacity.instances for name, capacity in capacities.items()}
     total = sum(instances.values())
-    if instances and slots > total:
+    is_certain = not any(capacity.runs_more for capacity in capacities.values())
+    if instances and slots > total and is_certain:
         yield fail(f'slots {slots}, but the models have {total} instances together: the rest '
                    'waits in a queue of the server that nobody sees', f'set backend.slots to '
                    f'{total} or less', slots=slots, instances=instances)
         return
-    few = {name: count for name, count in instances.items() if count < slots}
+    found = list(disagreements(context.config.system.models, slots, capacities))
+    for one in found:
+        yield warn(one.said, one.remedy, about=one.variant, slots=slots, instances=instances)
     more = {name: count for name, count in instances.items() if count > slots}
-    for name, count in few.items():
-        yield warn(f'{count} instance(s) for {slots} slots: a second request of the same model '
-                   'waits in the server', 'raise instance_group.count of these models, or lower '
-                   'backend.slots', about=name, slots=slots, instances=instances)
-    for name, count in more.items() if not few else ():
+    for name, count in more.items() if not found else ():
         yield warn(f'{count} instances for slots {slots}: the others are never used',
                    'raise backend.slots if the device really runs them at once, or lower '
                    'instance_group.count', about=name, slots=slots, instances=instances)
-    if not few and not more:
+    if not found and not more:
         yield ok(f'slots {slots}, {total} instances of {len(instances)} models', slots=slots,
                  instances=instances)
 

@@ -15,6 +15,7 @@ from vig_governor.backend.base import BackendUnavailable
 from vig_governor.config import Config, load_config
 from vig_governor.config.schema_model import Measurement, Profile, Validity
 from vig_governor.endpoints import is_loopback
+from vig_governor.instances import capacities_of, missing
 from vig_governor.measure import quanta
 from vig_governor.measure.artifact import read_artifact
 from vig_governor.measure.exchange import Caller, MeasurementFailed
@@ -65,11 +66,12 @@ def run(options: argparse.Namespace) -> int:
     suggestions = between_models(bench.config, suggest_taking_turns(calibration))
     lines = [*report(calibration.profiles,
                      {name: feed.dataset for name, feed in bench.feeds.items()}),
-             *quanta.report(costs), *_pairs_report(calibration.pairs), *_suggested(suggestions)]
+             *quanta.report(costs), *_pairs_report(calibration.pairs), *_suggested(suggestions),
+             *_instances_report(figures.instances)]
     print('\n'.join(lines))
     write_file(output, new_content(source, output, figures),
-               list(_head(source, bench, plan, [*quanta.report(costs),
-                                                *_suggested(suggestions)])))
+               list(_head(source, bench, plan, [*quanta.report(costs), *_suggested(suggestions),
+                                                *_instances_report(figures.instances)])))
     load_config(output)
     print(f'{output}: written; {source} is as it was')
     if options.json is not None:
@@ -168,7 +170,9 @@ def _figures(bench: Bench, plan: Plan, calibration: Calibration,
         {'victim': one.victim, 'co_tenant': one.co_tenant,
          'added_us': -(-one.added_ns // NS_PER_US)}
         for one in calibration.pairs if one.added_ns is not None]
-    return Figures(profiles, interference if calibration.pairs else None, measured_costs)
+    return Figures(
+        profiles, interference if calibration.pairs else None, measured_costs,
+        missing(config.system.models, config.system.slots, capacities_of(server.configs)))
 
 
 def server_facts(bench: Bench) -> ServerFacts:
@@ -195,6 +199,11 @@ def _pairs_report(pairs: Iterable[Beside]) -> Iterator[str]:
             yield f'{one.victim} beside {one.co_tenant}: not measured: {reasons}'
         else:
             yield f'{one.victim} beside {one.co_tenant}: +{text_ms(one.added_ns)}'
+
+
+def _instances_report(instances: Mapping[str, int]) -> Iterator[str]:
+    for name, count in instances.items():
+        yield f'{name}: instances: {count}, as the server says; it was not in the file'
 
 
 def _suggested(suggestions: Iterable[Suggestion]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from vig_governor.config.schema_model import (
     Artifact, Device, Manifest, Measurement, Resources, Runtime, Validity,
 )
+from vig_governor.instances import instances_of
 from vig_governor.manifest import REVISION
 from vig_governor.measure.artifact import ArtifactFacts
 from vig_governor.measure.hardware import DeviceFacts
@@ -55,14 +56,6 @@ def make_manifest(backend_model: str, server: ServerFacts, device: DeviceFacts,
 def repository_path(path: str | None, config_file: str) -> Path | None:
     """Find the model repository; a relative path starts at the configuration's folder."""
     return None if path is None else Path(config_file).parent / Path(path).expanduser()
-
-
-def instances_of(config: Mapping[str, Any]) -> int | None:
-    """Count the executions of one model that the server allows at once; ``None`` if unsaid."""
-    groups = config.get('instance_group', ())
-    total = sum(int(group.get('count', 1)) * max(1, len(group.get('gpus', ())))
-                for group in groups)
-    return total or None
 
 
 def _platform(config: Mapping[str, Any]) -> str | None:

@@ -35,12 +35,14 @@ class Figures:
 
     :ivar profiles: by backend model.
     :ivar cooperative: by logical model.
+    :ivar instances: by backend model, where the old file names none.
     :ivar interference: entries of ``backend.interference``; ``None`` keeps the old ones.
     """
 
     profiles: Mapping[str, Profile]
     interference: Sequence[Mapping[str, Any]] | None = None
     cooperative: Mapping[str, QuantumCost] = field(default_factory=dict)
+    instances: Mapping[str, int] = field(default_factory=dict)
 
 
 def check_output(source: Path, output: Path, *, may_replace: bool) -> None:
@@ -69,6 +71,8 @@ def new_content(source: Path, output: Path, figures: Figures) -> dict[str, Any]:
             profile = figures.profiles.get(variant['backend_model'])
             if profile is not None:
                 variant['profile'] = _plain(profile.model_dump(exclude_none=True))
+            if variant['backend_model'] in figures.instances:
+                variant['instances'] = figures.instances[variant['backend_model']]
     backend = content['backend']
     if figures.interference is not None:
         backend['interference'] = [dict(entry) for entry in figures.interference]
