@@ -213,7 +213,9 @@ def test_behind_its_own_execution_a_model_may_be_pipelined_whatever_the_limit():
     take(table, 1, of='m', planned=20)
     assert begin(table, 'other_main', 0).at == (0, True)
     assert begin(table, 'm_main', 0).at == (ms(20), False)
-    assert take(table, 2, of='m', planned=20).slot == take(table, 3, of='n').slot ^ 1
+    claim = take(table, 2, of='m', planned=20)
+    assert claim.slot == take(table, 3, of='n').slot ^ 1
+    assert claim.ahead == -1, 'nothing is learned of how long it keeps its slot'
     found = begin(table, 'm_main', 0)
     assert (found.at, found.behind_id) == ((ms(40), False), 2)
     assert table.successor_free('n_main', Clockwork(0)) == [(ms(20), False), (ms(40), False)]
