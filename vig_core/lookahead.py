@@ -159,7 +159,8 @@ def veto(reservations: Iterable[Reservation], free_at: Sequence[Instant], stay: 
         end, squares = alone, 0
     judged: list[Reservation] = []
     if len(free_at) == 1:
-        if not _is_any_victim_on_one_slot(reservations, judged, free_at[0][0], end[0], squares):
+        if _first_victim_on_one_slot(
+                reservations, judged, free_at[0][0], end[0], squares) is None:
             return None
         reservations, judged = judged, []
     without, beside = _Schedule.of(free_at), _Schedule.of([end, *free_at[1:]])
@@ -188,8 +189,13 @@ def longest_that_fits_ns(reservations: Callable[[], Iterable[Reservation]],
         planned_ns -= late_ns
         if planned_ns <= 0:
             return None
-        found = _first_victim(reservations(), [], _Schedule.of(free_at), _Schedule.of(
-            [(free_at[0][0] + planned_ns, True), *free_at[1:]]), Clockwork(now_ns))
+        end_ns = free_at[0][0] + planned_ns
+        if len(free_at) == 1:
+            found = _first_victim_on_one_slot(reservations(), [], free_at[0][0], end_ns, 0)
+        else:
+            found = _first_victim(
+                reservations(), [], _Schedule.of(free_at),
+                _Schedule.of([(end_ns, True), *free_at[1:]]), Clockwork(now_ns))
         if found is None:
             return planned_ns
         late_ns = found
@@ -258,14 +264,14 @@ def _first_victim(expected: Iterable[Reservation], judged: list[Reservation],
     return None
 
 
-def _is_any_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Reservation],
-                               alone_ns: int, beside_ns: int, squares: int) -> bool:
-    """Ask the same where there is nothing to choose: one slot is the usual case, and hot."""
+def _first_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Reservation],
+                              alone_ns: int, beside_ns: int, squares: int) -> int | None:
+    """Do the same where there is nothing to choose: one slot is the usual case, and hot."""
     alone_squares = 0
     for reservation in expected:
         arrival_ns, stay = reservation.arrival_ns, reservation.stay
         if beside_ns <= arrival_ns or (alone_ns == beside_ns and alone_squares == squares):
-            return False
+            return None
         judged.append(reservation)
         least_ns = arrival_ns + stay.alone_ns
         if stay.slack_ns:
@@ -279,8 +285,8 @@ def _is_any_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Res
         if beside_ns <= least_ns:
             beside_ns, squares = least_ns, 0
         if alone_ns <= reservation.deadline_ns < beside_ns:
-            return True
-    return False
+            return beside_ns - reservation.deadline_ns
+    return None
 
 
 MOST_TRIES = 4

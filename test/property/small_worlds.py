@@ -22,7 +22,7 @@ ORIGIN_NS = 3_600_000
 KINDS = {
     'alone': {}, 'coupled': {'is_coupled': True}, 'learned': {'learns': True},
     'rare': {'slowness': 20}}
-"""Nothing coupled; bans and interference; learned occupancies; streams far apart."""
+"""Nothing coupled; bans, interference and few instances; learned occupancies; streams far apart."""
 
 _SCALED = ((estimate, 'HORIZON_NS'), (scheduler, 'HORIZON_NS'), (estimate, 'LONG_PAUSE_NS'),
            (estimate, 'COLD_HORIZON_NS'), (estimate, 'OCCUPANCY_HORIZON_NS'),
@@ -43,7 +43,8 @@ def small(min_runs):
 def draw_system(chance, *, is_coupled=False, learns=False, slowness=1):
     """Two to four models, the first guarded and the last in the background, on some slots."""
     names = 'abcd'[:chance.randint(2, 4)]
-    models = {name: _draw_model(chance, name, name == names[-1], slowness) for name in names}
+    models = {name: _draw_model(chance, name, name == names[-1], slowness,
+                                [None, None, 1, 1, 2] if is_coupled else [None]) for name in names}
     pairs = [frozenset(chance.choices(names, k=2)) for _ in range(chance.randrange(3))]
     backends = [each.backend_model for model in models.values() for each in model.variants]
     slowed = {(chance.choice(backends), chance.choice(backends)): chance.choice([1, 3, 7])
@@ -57,7 +58,7 @@ def draw_system(chance, *, is_coupled=False, learns=False, slowness=1):
         inference_timeout_ns=chance.choice([60, 5000]), is_miss_aware=chance.random() < 0.2)
 
 
-def _draw_model(chance, name, is_last, slowness):
+def _draw_model(chance, name, is_last, slowness, instances):
     is_first = name == 'a'
     criticality = Criticality(chance.choice(
         [0, 1] if is_first else [1, 2, 3, 3] if is_last else [0, 0, 1, 1, 2, 3]))
@@ -84,7 +85,8 @@ def _draw_model(chance, name, is_last, slowness):
             miss_budget=MissBudget(1, 4, 1) if has_cycles and chance.random() < 0.5 else None),
         tuple(Variant(f'v{rank}', f'{name}{rank}', RuntimeProfile(
             max(1, each_ns * chance.choice([5, 8, 10]) // 10), each_ns), 1 - rank / 4,
-            QualitySource.MEASURED) for rank, each_ns in enumerate(profiles)),
+            QualitySource.MEASURED, instances=chance.choice(instances))
+            for rank, each_ns in enumerate(profiles)),
         policy, 1 if policy is QueuePolicy.LATEST else chance.randint(1, 3),
         cooperative=None if not is_generative else Cooperative(
             base_cost_ns=chance.choice([0, 2, 6]), per_token_ns=chance.choice([1, 3]),
