@@ -76,22 +76,22 @@ def test_a_veto_names_the_first_instant_at_which_time_alone_changes_something():
 
 def full_simulation(reservations, free, stay):
     """First reservation that is in time without the candidate and late with it; now is 0."""
-    def put(slots, slot, arrival, stay):
-        end, squares = slots[slot]
+    def put(slots, slot, arrival, moves, stay):
+        end, is_moving, squares = slots[slot]
         both = squares + stay.slack_ns ** 2
         behind = end - isqrt(squares) + stay.planned_ns - stay.slack_ns + isqrt(both)
         alone = arrival + stay.alone_ns
-        slots[slot] = (behind, both) if behind > alone else (alone, 0)
+        slots[slot] = (behind, is_moving, both) if behind > alone else (alone, moves, 0)
 
     def finishes(slots):
         out = []
         for each in reservations:
-            slot = min(range(len(slots)), key=lambda one: slots[one][0])
-            put(slots, slot, each.arrival_ns, each.stay)
+            slot = min(range(len(slots)), key=lambda one: slots[one][:2])
+            put(slots, slot, each.arrival_ns, False, each.stay)
             out.append(slots[slot][0])
         return out
-    alone, beside = ([(free_ns, 0) for free_ns in free] for _ in range(2))
-    put(beside, 0, 0, stay)
+    alone, beside = ([(free_ns, free_ns <= 0, 0) for free_ns in free] for _ in range(2))
+    put(beside, 0, 0, True, stay)
     for each, alone_ns, beside_ns in zip(reservations, finishes(alone), finishes(beside)):
         if alone_ns <= each.deadline_ns < beside_ns:
             return each, beside_ns - each.deadline_ns
@@ -154,3 +154,41 @@ def test_on_one_slot_the_verdict_is_one_latest_end_for_the_candidate(raw, free, 
             limit = min(limit, each.deadline_ns)
         limit -= each.stay.planned_ns
     assert verdicts == [free + length > limit for length in range(1, planned + 1)]
+
+
+slots = st.lists(st.tuples(small, st.sampled_from([0, 0, 3, 8])), min_size=1, max_size=3)
+frames = st.lists(st.tuples(st.integers(0, 20), stays, st.integers(0, 25), st.integers(0, 12)),
+                  max_size=4)
+
+
+def verdict_at(now, slots, frames, stay):
+    """
+    Judge at an instant.
+
+    :param slots: when what runs ends by its plan, and how long what is pipelined behind it takes.
+    :param frames: when they are due, how long they take, their slack, and how late they may come.
+    """
+    clock = Clockwork(now)
+    free_at = [(max(now, end) + behind, end <= now) for end, behind in slots]
+    for end, _ in slots:
+        clock.note(end)
+    first = clock.first(free_at)
+    reservations = [
+        Reservation(str(number), max(now, due), each,
+                    max(now, due) + each.alone_ns + slack, now > due,
+                    due + 1 + (window if now > due else 0))
+        for number, (due, each, slack, window) in enumerate(frames) if now <= due + window]
+    return veto(reservations, [free_at[first], *free_at[:first], *free_at[first + 1:]], stay,
+                clock)
+
+
+@settings(max_examples=400)
+@given(slots, frames, stays)
+def test_no_verdict_changes_before_the_instant_that_a_veto_names(slots, frames, stay):
+    frames = sorted(frames, key=lambda row: row[0])
+    for begin in range(0, 25, 4):
+        first = verdict_at(begin, slots, frames, stay)
+        for now in range(begin + 1, begin + 60):
+            if first is None or now >= first.until_ns:
+                break
+            assert verdict_at(now, slots, frames, stay) is not None, (begin, now)

@@ -22,7 +22,7 @@ ORIGIN_NS = 3_600_000
 KINDS = {
     'alone': {}, 'coupled': {'is_coupled': True}, 'learned': {'learns': True},
     'rare': {'slowness': 20}}
-"""Nothing coupled; bans, interference and few instances; learned occupancies; streams far apart."""
+"""Nothing coupled; bans, interference, few instances; learned occupancies; seldom frames."""
 
 _SCALED = ((estimate, 'HORIZON_NS'), (scheduler, 'HORIZON_NS'), (estimate, 'LONG_PAUSE_NS'),
            (estimate, 'COLD_HORIZON_NS'), (estimate, 'OCCUPANCY_HORIZON_NS'),
