@@ -133,3 +133,5 @@ def test_the_camera_is_as_fast_as_the_text_allows(small, monkeypatch, token_ms, 
     # Each result covers the cycle behind it and not the one after that.
     assert camera.period_ms < camera.max_age_ms < 2 * camera.period_ms
     assert camera.deadline_ms < camera.period_ms
+    # A frame counts as lost after twice the envelope; that has to be well before the next one.
+    assert 3 <= camera.envelope_ms and 4 * camera.envelope_ms < camera.period_ms

@@ -47,8 +47,9 @@ def test_the_hand_over_between_two_executions_is_not_a_decision():
 
 
 def test_a_stream_has_a_gap_from_when_its_newest_result_is_too_old_until_the_next_one():
-    requests = [life(0, 5, 10), life(20, 25, 60), life(40, 41, 50), life(90, None, 95, 'stale')]
+    requests = [life(0, 5, 10), life(20, 25, 60), life(40, 41, 50), life(90, None, 95, 'stale'),
+                life(100, 101, 110)]
     found = gaps(requests, 's', 30 * NS_PER_MS)
-    # 0 + 30 until 50; the older capture that comes at 60 makes nothing better; nothing came later.
-    assert found == [(30 * NS_PER_MS, 50 * NS_PER_MS)]
+    # 0 + 30 until 50, 40 + 30 until 110; the older capture that comes at 60 changes nothing.
+    assert found == [(30 * NS_PER_MS, 50 * NS_PER_MS), (70 * NS_PER_MS, 110 * NS_PER_MS)]
     assert gaps(requests, 'another', 30 * NS_PER_MS) == []

@@ -75,7 +75,7 @@ def _model(stream: DemoStream, profiles: Mapping[str, RuntimeSamples]) -> list[s
         lines += ['      extension:',
                   '        version: 1',
                   f'        consumer_period_ms: {stream.period_ms}',
-                  f'        release_jitter_ms: {round(2 * stream.jitter_ms)}']
+                  f'        release_jitter_ms: {stream.envelope_ms}']
     lines.append('    variants:')
     for variant in stream.variants:
         lines += _variant(variant, profiles[variant.backend_model])

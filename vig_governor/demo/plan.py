@@ -29,6 +29,7 @@ class DemoStream:
     :ivar direct_model: the one that runs without the governor, which cannot choose.
     :ivar draws: how a result is drawn: ``face``, ``pose``, ``objects`` or ``mask``.
     :ivar jitter_ms: the capture is up to this much early or late.
+    :ivar envelope_ms: how much early or late the contract lets a frame come.
     :ivar transport_ms: from capture to publication.
     :ivar lends: with the governor, the camera publishes where its frames lie, not the frames.
     """
@@ -45,6 +46,7 @@ class DemoStream:
     draws: str
     seed: int
     jitter_ms: float = 1.0
+    envelope_ms: int = 2
     transport_ms: float = 2.0
     lends: bool = False
 
@@ -207,11 +209,14 @@ def at_rate(plan: DemoPlan, rate_hz: float) -> DemoPlan:
     """
     Let the cameras of a plan run at a rate.
 
-    A result that comes at the end of the next period is too old.
+    A result that comes at the end of the next period is too old. The envelope is wide: a camera
+    that shares its core with everything else publishes a frame up to 20 ms late at times, and a
+    piece of text that begins before it makes it later still.
     """
     return replace(plan, streams=tuple(
         replace(stream, rate_hz=rate_hz, deadline_ms=round(800 / rate_hz),
-                max_age_ms=round(1500 / rate_hz)) for stream in plan.streams))
+                max_age_ms=round(1500 / rate_hz), envelope_ms=min(10, round(100 / rate_hz)))
+        for stream in plan.streams))
 
 
 def rate_beside(plan: DemoPlan, frame_ms: float, costs: WriterCosts) -> float:
