@@ -123,6 +123,15 @@ def test_the_context_of_a_job_never_shrinks_and_its_quanta_never_overlap(workloa
         last[action.request_id] = end_ns, context + 1
 
 
+@given(workloads(), answers)
+def test_each_quantum_is_planned_for_all_that_was_asked_and_written_before(workload, script):
+    """What the core takes for the context is at least what travels, so it never shrinks."""
+    setup, arrivals, frame = workload
+    _, _, quanta = run(setup, arrivals, script, ms(frame), ms(60_000))
+    for start_ns, end_ns, action, context in quanta:
+        assert action.planned_ns >= end_ns - start_ns, context
+
+
 @given(workloads(), st.lists(st.sampled_from(['all', 'half', 'one', 'end']), min_size=1))
 def test_no_expected_frame_waits_for_a_quantum_that_costs_what_is_modelled(workload, script):
     """From the second frame on each is expected to the nanosecond, so it finds a slot."""

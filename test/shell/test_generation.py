@@ -1,5 +1,6 @@
 """The text of a job between client and server: prompts, answers, characters cut in two."""
 
+from hypothesis import given, strategies as st
 import numpy as np
 import pytest
 
@@ -37,6 +38,15 @@ def test_the_prompt_travels_with_what_was_written_and_the_template_stands_around
     assert filled(job)['PROMPT'].array.item() == b'Q: hi A:'
     job.append(Quantum(b' you', 2, False))
     assert filled(job)['PROMPT'].array.item() == b'Q: hi A: you'
+
+
+@given(st.lists(st.binary(max_size=9)))
+def test_whatever_was_written_all_of_it_travels_with_the_next_quantum(answers):
+    job, before = Generation(COUNTED, 'hi'), b'Q: hi A:'
+    for answer in answers:
+        job.append(Quantum(answer, len(answer), False))
+        before += answer
+        assert filled(job)['PROMPT'].array.item() == before
 
 
 def test_the_limit_on_tokens_is_written_in_the_shape_and_type_of_the_model():

@@ -104,6 +104,8 @@ BY_PROMPT = {16: [ms(1)], 32: [ms(2)]}
 def test_one_disturbed_sample_and_one_disturbed_point_move_nothing():
     points = {count: [cost_of(16, count)] * 5 for count in (1, 4, 8, 16, 32)}
     points[4][0] = ms(900)
+    for count in (1, 16, 32):
+        points[count][1] = ms(count % 3)
     points[8] = [ms(900)] * 5
     found = quantum_cost(points, context=16, by_context={
         count: [cost_of(count, 1)] for count in (16, 64, 128)}, by_prompt=BY_PROMPT)
