@@ -4,6 +4,8 @@ import itertools
 import random
 import threading
 
+from builtin_interfaces.msg import Time
+
 from hypothesis import given, HealthCheck, settings, strategies as st
 
 from lifecycle_msgs.srv import GetState
@@ -172,10 +174,12 @@ def test_any_request_to_a_service_is_answered_in_words(stage):
     settled(stage)
 
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(stream=WORDS, number=st.integers(0, 2**64 - 1))
-    def ask(stream, number):
-        told = explain(stage.node, Explain.Request(stream=stream, request_id=number),
-                       Explain.Response())
+    @given(stream=WORDS, number=st.integers(0, 2**64 - 1), last=st.integers(0, 2**32 - 1),
+           sec=st.integers(-2**31, 2**31 - 1), nanosec=st.integers(0, 2**32 - 1))
+    def ask(stream, number, last, sec, nanosec):
+        told = explain(stage.node, Explain.Request(
+            stream=stream, request_id=number, last=last, stamp=Time(sec=sec, nanosec=nanosec)),
+            Explain.Response())
         assert told.success or 0 < len(told.message) < 1000
         withdrawn = cancel(stage.node, CancelRequests.Request(stream=stream, request_id=number),
                            CancelRequests.Response())

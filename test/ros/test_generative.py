@@ -3,6 +3,7 @@
 import re
 import time
 
+from hypothesis import given, HealthCheck, settings, strategies as st
 import pytest
 from stage import (
     config_text, feed, model_text, prompts, Reader, stream_text, writer_text,
@@ -12,6 +13,7 @@ from std_msgs.msg import String
 from vig.msg import GeneratedText, RequestStatus
 from vig.srv import CancelRequests, Explain, Generate
 
+from vig_governor.generate import generate
 from vig_governor.recorded import read_trace
 from vig_governor.replay import replay
 from waiting import wait_until
@@ -260,3 +262,61 @@ def test_a_prompt_longer_than_any_gap_is_told_at_the_start_and_in_its_end(stage)
     assert status.reason == RequestStatus.STALE and not texts
     assert 'tokens to read and 2 tokens to write, needs' in status.detail
     assert 'no gap before a frame of front is longer than' in status.detail
+
+
+ODD_PROMPTS = st.sampled_from(['', '\0', 'a\0b', '\ud800', 'count to 3:\udfff', '{prompt}', '%s',
+                               '\u202e\ufeff', 'x' * 101, '\U0001f916' * 26]) | st.text(
+    st.characters(), max_size=120)
+
+
+def test_any_job_that_is_asked_for_is_refused_in_words_or_ends_once(stage, caplog):
+    talk = Talk(stage, writer_text())
+    stage.activate()
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(model=st.sampled_from(['writer', 'writer', 'writer', '', 'Writer', '\0']),
+           prompt=ODD_PROMPTS, max_tokens=st.sampled_from([0, 1, 2**31, 2**32 - 1]),
+           age_us=st.sampled_from([0, 0, 1, 2**63, 2**64 - 1]),
+           generation_ns=st.sampled_from([0, 0, 1, 2**63, 2**64 - 1]))
+    def ask(model, prompt, max_tokens, age_us, generation_ns):
+        request = Generate.Request(model=model, prompt=prompt, max_tokens=max_tokens,
+                                   age_us=age_us, generation_ns=generation_ns)
+        answer = generate(stage.node, request, Generate.Response())
+        assert answer.accepted == bool(answer.request_id) == (not answer.message)
+        if answer.accepted:
+            status, texts = talk.outcome(answer.request_id)
+            assert status.reason == RequestStatus.COMPLETED or status.detail
+            assert sum(text.finished for text in texts) == (
+                status.reason == RequestStatus.COMPLETED)
+        else:
+            assert len(answer.message) < 1000
+    ask()
+    assert 'Traceback' not in caplog.text
+
+
+def string_on_the_wire(data, length=None):
+    """Write a std_msgs/msg/String as CDR, with any bytes in it."""
+    return (bytes([0, 1, 0, 0]) + (len(data) + 1 if length is None else length).to_bytes(
+        4, 'little') + data + bytes(1))
+
+
+def test_any_bytes_as_a_prompt_on_a_topic_end_once_and_a_good_one_runs_after_them(stage, caplog):
+    Talk(stage, writer_text(), streams=prompts())
+    ends = Reader(stage.client, RequestStatus, '/ask/vig/status')
+    stage.activate()
+    asker = stage.camera('/ask', kind=String)
+    expected = 0
+    for data in (b'', b'\xff\xfe\xc0', b'count to 2:\xed\xa0\x80', b'a\0b', b'\xf0\x9f\xa4',
+                 b'x' * 101):
+        asker.publish(string_on_the_wire(data))
+        expected += 1
+        ends.wait_for(expected)
+    for wire in (string_on_the_wire(b'abc', 2**32 - 1), string_on_the_wire(b'abc', 99), b'\0',
+                 bytes([0, 1, 0, 0]), b''):
+        asker.publish(wire)
+    asker.publish(String(data='count to 2:'))
+    wait_until(lambda: ends.messages[-1].reason == RequestStatus.COMPLETED
+               and len(ends.messages) > expected, 10)
+    assert len({end.request_id for end in ends.messages}) == len(ends.messages)
+    assert all(end.reason == RequestStatus.COMPLETED or end.detail for end in ends.messages)
+    assert 'Traceback' not in caplog.text
