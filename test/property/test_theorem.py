@@ -8,6 +8,8 @@ first arrival, ``C + delta <= D``, ``C + 2 J <= T``, ``D + 2 J < T + C + delta``
 ``2 J + D < A`` the supply has no gap longer than ``max(0, T + D + 4 J - A)``.
 """
 
+from dataclasses import replace
+
 from hypothesis import assume, given, strategies as st
 from vig_core.contract import Contract, Criticality, QueuePolicy
 from vig_core.events import RequestArrived
@@ -105,3 +107,23 @@ def test_the_bound_is_reached():
                      {'cam': C_NS, 'job0': job_ns})
     ages = [done_ns - capture_ns for capture_ns, done_ns in delivered]
     assert max(ages) == 2 * J_NS + D_NS
+
+
+@given(cases(), st.sampled_from([2, 3]), st.booleans())
+def test_so_it_is_on_several_slots_where_its_model_has_one_instance_that_others_use(
+        case, slots, is_shared):
+    """The first background model sends to the same backend model, and takes as long."""
+    (unit, period, deadline, jitter, plan, delta, max_age, captures, jobs, background,
+     _) = case
+    alone = build(period * unit, deadline * unit, jitter * unit, plan * unit, max_age * unit,
+                  [job * unit for job in jobs])
+    camera, first = alone.models['cam'], alone.models['job0']
+    mine = replace(camera.variants[0], instances=1)
+    theirs = mine if is_shared else replace(first.variants[0], instances=1)
+    system = replace(alone, slots=slots, models={
+        **alone.models, 'cam': replace(camera, variants=(mine,)),
+        'job0': replace(first, variants=(theirs,))})
+    runtimes = {'cam': plan * unit, **{f'job{k}': job * unit for k, job in enumerate(jobs)}}
+    delivered = play(system, captures, delta * unit, background, runtimes)
+    assert max(done_ns - capture_ns for capture_ns, done_ns in delivered) <= (
+        2 * jitter + deadline) * unit
