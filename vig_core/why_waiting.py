@@ -61,19 +61,20 @@ class NothingFits:
 
     def __str__(self) -> str:
         """Compare the gap with what the smallest quantum needs."""
-        text = (f'{self.stream} is expected {text_ms(self.gap_ns)} after this job could start; '
-                f'{self.needs}; a gap {text_ms(self.needs_ns - self.gap_ns)} longer would have '
-                'let it start')
-        return text if self.longest_ns is None else (
-            f'{text}, but {self.too_short}: it waits until {self.stream} stops or a frame of it '
-            'stays away')
+        text = (f'{self.stream} is expected {text_ms(self.gap_ns)} after it could start; '
+                f'{self.needs}')
+        lacks = text_ms(self.needs_ns - self.gap_ns)
+        if self.longest_ns is None:
+            return f'{text}; a gap {lacks} longer would have let it start'
+        return (f'{text}, {lacks} too long; no gap exceeds {text_ms(self.longest_ns)}: '
+                f'waits until a frame of {self.stream} stays away')
 
     @property
     def needs(self) -> str:
         """Say what the smallest quantum needs."""
-        reads = f', {_count(self.reads)} to read' if self.reads else ''
-        return (f'its smallest quantum, the fixed cost{reads} and {_count(self.tokens)}'
-                f'{" to write" if reads else ""}, needs {text_ms(self.needs_ns)}')
+        holds = (f'{_count(self.reads)} to read, {self.tokens} to write' if self.reads
+                 else _count(self.tokens))
+        return f'its smallest quantum ({holds}) needs {text_ms(self.needs_ns)}'
 
     @property
     def too_short(self) -> str:

@@ -9,7 +9,7 @@ from vig_core.units import ms
 from vig_core.why import (
     BadOutcomes, ClassRefused, NoTimeLeft, QueueFull, Stale, text_bytes, TooOld,
 )
-from vig_core.why_waiting import Awaiting, Chosen, Vetoed, Waited
+from vig_core.why_waiting import Awaiting, Chosen, NothingFits, Vetoed, Waited
 from virtual_server import model, variant
 
 
@@ -117,6 +117,12 @@ def test_a_status_with_all_its_numbers_fits_into_two_hundred_characters(why):
     assert len(text) <= 200, len(text)
     for number in ('722.1 ms', '13372', '18.4 ms'):
         assert number in text
+
+
+def test_a_job_that_fits_no_gap_says_so_in_two_hundred_characters():
+    text = str(NothingFits('face', ms(139.8), 1, ms(263.4), 21, ms(189.9)))
+    assert '21 tokens to read, 1 to write' in text and '123.6 ms too long' in text
+    assert len(text) <= 200, len(text)
 
 
 def test_a_queue_that_gives_the_oldest_up_names_the_one_that_took_its_place():
