@@ -260,7 +260,7 @@ def test_a_prompt_longer_than_any_gap_is_told_at_the_start_and_in_its_end(stage)
         feed(camera, frames)
     status, texts = talk.outcome(job)
     assert status.reason == RequestStatus.STALE and not texts
-    assert 'tokens to read and 2 tokens to write, needs' in status.detail
+    assert 'tokens to read, 2 to write) needs' in status.detail
     assert 'no gap before a frame of front is longer than' in status.detail
 
 
