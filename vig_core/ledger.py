@@ -173,16 +173,16 @@ class Ledger:
             and account.monitor.window.budget is not None)
 
     def settle(self, now_ns: int) -> None:
-        """Judge every consumer cycle that lies before an instant."""
+        """Judge every consumer cycle that lies before an instant; each counts from its own on."""
         cycles = self._cycles
         while cycles and cycles[0][0] < now_ns:
-            _, number, account = cycles[0]
+            cycle_ns, number, account = cycles[0]
             monitor = account.monitor
             assert monitor is not None
-            if account.is_guarded:
-                good, bad = monitor.judge_before(min(now_ns, account.alive_until_ns + 1))
-                self._overload.note(now_ns, good=good, bad=bad, bad_cycles=bad)
-            if monitor.next_cycle_ns < now_ns:
+            if account.is_guarded and cycle_ns <= account.alive_until_ns:
+                good, bad = monitor.judge_before(cycle_ns + 1)
+                self._overload.note(cycle_ns, good=good, bad=bad, bad_cycles=bad)
+            else:
                 monitor.judge_before(now_ns)
             heapreplace(cycles, (monitor.next_cycle_ns, number, account))
 

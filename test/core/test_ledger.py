@@ -170,3 +170,31 @@ def test_cycles_of_a_stopped_stream_are_no_evidence_though_another_feeds_its_mod
     left = stream(done.witness.scheduler.snapshot(now_ns=ms(5000)), 'left')
     assert left.judged_cycles - left.covered_cycles > 150
     assert not [each for each in done.witness.log if isinstance(each[1], ReportOverload)]
+
+
+@pytest.mark.parametrize('step', [1, 7, 50])
+def test_a_cycle_is_evidence_from_its_own_instant_on_whoever_looks(step):
+    """A camera of 200 ms that is never served: evidence reaches back to single cycles."""
+    def reports(ticks):
+        witness = Witness(system(model('cam', 'fifo', criticality='protected', period=200,
+                                       deadline=20, p50=100)), 0)
+        arrivals = [0, 200, 403, 603, 1406, 1607, 1806, 2010, 2215, 2420, 2624]
+        for number, at in enumerate(arrivals):
+            wake(witness, ms(at), ticks)
+            witness.handle(arrive(number, 'cam', at)[1], ms(at))
+        wake(witness, ms(2910), ticks)
+        return [(at_ns, action) for at_ns, action in witness.log
+                if isinstance(action, ReportOverload)]
+
+    def wake(witness, until_ns, ticks):
+        instants = iter([each for each in ticks if witness.now_ns < each < until_ns])
+        tick_ns = next(instants, until_ns)
+        while True:
+            wakeup_ns = witness.scheduler.next_wakeup_ns()
+            at_ns = min(tick_ns, until_ns if wakeup_ns is None else wakeup_ns)
+            if at_ns >= until_ns:
+                return
+            witness.wake(at_ns)
+            if at_ns == tick_ns:
+                tick_ns = next(instants, until_ns)
+    assert reports([]) == reports([ms(each) for each in range(1, 2910, step)])
