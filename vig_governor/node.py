@@ -46,6 +46,7 @@ from vig_governor.services import BYTES_PER_MB, cancel, explain, record
 from vig_governor.session import Governed, Session
 from vig_governor.topics import CannotStart
 from vig_governor.transitions import transition
+from vig_governor.wall_clock import WallClockWatch
 from vig_governor.watch import ServerWatch
 
 AUTOSTART_RETRY_S = 2.0
@@ -97,6 +98,7 @@ class GovernorNode(LifecycleNode):
             self._autostart()
         else:
             self._autostart_timer.cancel()
+        self._made_for_life.callback(WallClockWatch(self._wait_anew).close)
 
     # ---- lifecycle ----
 
@@ -244,6 +246,13 @@ class GovernorNode(LifecycleNode):
                 self._autostart_timer.reset()
             return
         self.trigger_activate()
+
+    def _wait_anew(self, set_back_ns: int) -> None:
+        """Let no timer wait for the wall clock to be again where it was."""
+        self.get_logger().warning(f'the wall clock was set back by {set_back_ns / NS_PER_S:.1f} s')
+        for timer in self.timers:
+            if not timer.is_canceled():
+                timer.reset()
 
     def _flush(self) -> None:
         """Let reliable readers take the last statuses before the publishers go inactive."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 from hypothesis import given, settings, strategies as st
@@ -16,11 +17,11 @@ from rclpy.parameter import Parameter
 
 from rosgraph_msgs.msg import Clock
 
-from stage import config_text, image, model_text, stream_text
+from stage import config_text, image, model_text, Reader, stream_text
 
 from test_edges import intake, NOW, SetClock
 
-from vig.msg import RequestStatus
+from vig.msg import GovernorStatus, RequestStatus
 
 from vig_core.contract import Contract, Criticality
 from vig_core.events import BackendCompleted, Stamp
@@ -168,10 +169,12 @@ def test_a_wall_clock_that_is_set_back_or_forward_stops_no_frame(stage, moved_cl
     C06: five seconds back, then ten forward: each frame ends in time, and the signal is obeyed.
 
     The shim moves what the process reads, not the kernel's own clock: a wait of the middleware
-    that was turned into an absolute wall time lasts longer here by what the clock is ahead (its
-    timers are therefore not judged). The threads of the governor wait on the steady clock.
+    that was turned into an absolute wall time lasts longer here by what the clock is ahead. That
+    is what a kernel's clock does to a wait that began before it was set back, so timers are
+    judged after the last move only: they must not last until the clock is where it was.
     """
     environment, move = moved_clock
+    reports = Reader(stage.client, GovernorStatus, '/governor/status')
     path = stage.write(config_text(stage.endpoint, models=[model_text('detector', 'echo')],
                                    streams=[stream_text('front', '/cam', 'detector')]))
     _, statuses = stage.outputs('/cam')
@@ -191,6 +194,14 @@ def test_a_wall_clock_that_is_set_back_or_forward_stops_no_frame(stage, moved_cl
             for _ in range(3):
                 assert send(camera, statuses, [time.time() + moved_s]) == [DONE], log.read_text()
             assert time.monotonic() - begin < 4
+        move(0)
+        reports.wait_for(len(reports) + 2)
+        move(60)
+        threading.Event().wait(3.0)  # until each timer has begun a wait while it is ahead
+        move(0)
+        before = len(reports)
+        reports.wait_for(before + 3, 8)
+        assert 'the wall clock was set back by 60.0 s' in log.read_text()
         process.terminate()
         assert process.wait(15) == 0, log.read_text()
     finally:
