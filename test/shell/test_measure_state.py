@@ -9,7 +9,9 @@ from vig_governor.backend.calls import ModelCounts
 from vig_governor.measure.hardware import (
     device_facts, DeviceFacts, EMERGENCIES, gpu_state, load_nvml,
 )
-from vig_governor.measure.state import changes_between, MachineState, read_state, server_changes
+from vig_governor.measure.state import (
+    changes_between, MachineState, read_state, server_changes, settled_counts,
+)
 
 CPUINFO = 'processor\t: 0\nmodel name\t: Test CPU 9\n\nprocessor\t: 1\nmodel name\t: Test CPU 9\n'
 
@@ -172,3 +174,26 @@ def test_heat_is_a_change_and_a_power_cap_is_not():
     assert hot['throttling of GPU 0'] == 'HwThermalSlowdown'
     assert gpu_state(lambda: FakeNvml(nvmlDeviceGetCurrentClocksThrottleReasons=0x4))[
         'throttling of GPU 0'] == 'none'
+
+
+class LateCounter:
+    """A server that counts answers one after the other, one with each reading."""
+
+    def __init__(self, *finished):
+        self.readings = [ModelCounts(count, 0, count) for count in finished]
+        self.asked = 0
+
+    def statistics(self, backend_model):
+        self.asked += 1
+        return self.readings[min(self.asked, len(self.readings)) - 1]
+
+
+def test_what_was_answered_before_is_counted_before_a_measurement_begins():
+    counter, pauses = LateCounter(8, 9, 10, 10), []
+    assert settled_counts(counter, 'm', pauses.append).finished == 10
+    assert counter.asked == 4 and len(pauses) == 3
+
+
+def test_a_model_that_somebody_else_never_leaves_alone_is_not_waited_for():
+    counter = LateCounter(*range(1000))
+    assert settled_counts(counter, 'm', lambda pause_s: None).finished == counter.asked - 1 < 100

@@ -17,7 +17,7 @@ from vig_governor.measure.cells import (
 from vig_governor.measure.exchange import Caller, MeasurementFailed
 from vig_governor.measure.inputs import Feed
 from vig_governor.measure.state import (
-    changes_between, Counters, MachineState, read_state, server_changes,
+    changes_between, Counters, MachineState, read_state, server_changes, settled_counts,
 )
 
 BACK_TO_BACK, GRID = 'back_to_back', 'grid'
@@ -128,7 +128,7 @@ class Profiler:
         for turn in range(self.plan.warmup):
             self._caller.call(backend_model, feed[turn])
             self._on_point(backend_model)
-        state, counts = self._read(), self._backend.statistics(backend_model)
+        state, counts = self._read(), settled_counts(self._backend, backend_model)
         cell = measure_cell(
             backend_model, run, lambda point: self._caller.call(backend_model, feed[point]),
             self._timer, points=self.plan.points, period_ns=self.plan.period_ns,

@@ -22,7 +22,9 @@ from vig_governor.measure.exchange import Caller, MeasurementFailed
 from vig_governor.measure.inputs import Feed
 from vig_governor.measure.lines import measure_quantum_cost, QuantumCost, Sample
 from vig_governor.measure.profiling import MeasuredBackend
-from vig_governor.measure.state import changes_between, MachineState, read_state, server_changes
+from vig_governor.measure.state import (
+    changes_between, MachineState, read_state, server_changes, settled_counts,
+)
 
 PROMPTS = 'prompts'
 CONTEXTS = (32, 96, 192)
@@ -134,7 +136,7 @@ def measure_quanta(backend: MeasuredBackend, meter: QuantumMeter, max_total_toke
         changed meanwhile.
     :raises BackendUnavailable: the server is gone.
     """
-    state, before = read(), backend.statistics(meter.backend_model)
+    state, before = read(), settled_counts(backend, meter.backend_model)
     cost = measure_quantum_cost(meter, tokens=_tokens(max_total_tokens),
                                 contexts=contexts_of(meter.options), repeats=REPEATS,
                                 on_sample=on_sample)

@@ -8,12 +8,14 @@ which the server was restarted, or in which somebody else used the model, measur
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+import time
 from typing import Protocol
 
 from vig_governor.backend.calls import ModelCounts
 from vig_governor.measure.hardware import gpu_state
 
 MAX_STEAL_PERCENT = 10
+READINGS_APART_S, MOST_READINGS = 0.02, 50
 
 
 class Counters(Protocol):
@@ -74,6 +76,22 @@ def changes_between(before: MachineState, after: MachineState) -> tuple[str, ...
         found.append(f'the hypervisor took {stolen * 100 // total} % of the CPU time, at most '
                      f'{MAX_STEAL_PERCENT} % may be missing')
     return tuple(found)
+
+
+def settled_counts(counters: Counters, backend_model: str,
+                   pause: Callable[[float], object] = time.sleep) -> ModelCounts:
+    """
+    Read the counters once two readings agree: what was answered before may be counted late.
+
+    Where somebody else never rests, the last of ``MOST_READINGS`` counts.
+    """
+    counts = counters.statistics(backend_model)
+    for _ in range(MOST_READINGS - 1):
+        pause(READINGS_APART_S)
+        before, counts = counts, counters.statistics(backend_model)
+        if counts == before:
+            break
+    return counts
 
 
 def server_changes(backend_model: str, before: ModelCounts, after: ModelCounts,
