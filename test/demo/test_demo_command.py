@@ -37,7 +37,9 @@ def start(tmp_path):
     def start(*arguments):
         demos.append(subprocess.Popen(
             [sys.executable, '-m', 'vig_governor.cli', 'demo', '--out', str(tmp_path), *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True))
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+            # What a shell starts in the background inherits that Ctrl-C is ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)))
         return demos[-1]
 
     yield start
