@@ -35,10 +35,18 @@ def test_a_page_is_taken_away_also_where_the_server_was_busy_once(failures, left
     server = FakeServer(*failures)
     marker = server.marker()
     assert marker.identity() == server.pages[0] == marker.identity()
-    marker.close()
+    marker.close(attempts=2)
     marker.close()
     assert len(server.pages) == left and server.asked == asked
     assert not [name for name in os.listdir('/dev/shm') if name.startswith(f'vig_{os.getpid()}_')]
+
+
+def test_at_the_end_a_server_that_stands_still_is_waited_for_once():
+    server = FakeServer(Unreachable('no answer'))
+    marker = server.marker()
+    marker.identity()
+    marker.close()
+    assert server.asked == 1
 
 
 def test_without_a_page_nothing_is_asked():

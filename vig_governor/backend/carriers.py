@@ -55,7 +55,7 @@ class Carriers:
             region = page.identity() if is_loopback(self._http.endpoint) else ''
             self._http.connect(region, self._endpoint, end_s=end_s)
         finally:
-            page.close()
+            page.close(attempts=2)
 
     def send(self, call: Call, signature: ModelSignature | None,
              tensors: Sequence[tuple[FilledTensor | LentTensor, bool]]

@@ -50,10 +50,14 @@ class Marker:
             pass
         return self._name
 
-    def close(self) -> None:
-        """Take the marker away; bounded by the calls it makes: a busy server is asked twice."""
+    def close(self, *, attempts: int = 1) -> None:
+        """
+        Take the marker away; bounded by the calls it makes.
+
+        :param attempts: how often a server that does not answer is asked.
+        """
         name, self._name = self._name, ''
-        for _ in range(2 if name else 0):
+        for _ in range(attempts if name else 0):
             with contextlib.suppress(Unreachable):
                 with contextlib.suppress(Refused):
                     self._unregister(name)
