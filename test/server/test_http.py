@@ -226,3 +226,13 @@ def test_the_token_travels_with_inferences(triton_server, fake, tmp_path):
     wait_until(lambda: server.requests)
     assert b'Authorization: Bearer secret\r\n' in server.requests[0]
     assert 'no way (HTTP 401)' in outcome.detail and 'secret' not in outcome.detail
+
+
+def test_a_service_that_breaks_off_while_it_is_asked_is_said_in_words(triton_server, fake):
+    server, _ = fake(*[[OK], [None]] * 50)
+    backend = TritonBackend(triton_server.grpc_endpoint, http_endpoint=server.endpoint)
+    before = set(backend.region_names())
+    with pytest.raises(BackendUnavailable, match='no HTTP service of Triton at .* ended it'):
+        backend.connect(timeout_s=0.5)
+    assert set(backend.region_names()) == before
+    backend.close()

@@ -41,19 +41,23 @@ class Carriers:
         self._http = (HttpCalls(http_endpoint, credentials.authorization) if http_endpoint
                       else None)
 
-    def connect(self, page: Marker, *, end_s: float) -> None:
+    def connect(self, page: Marker, *, timeout_s: float) -> None:
         """
         See that the HTTP service, if it is to be used, is there and of the same server.
 
         :param page: a marker for this alone; it is closed again.
-        :param end_s: on the monotonic clock; the service is asked until then.
-        :raises BackendUnavailable: it is not there, or it is another server.
+        :param timeout_s: for each question.
+        :raises NoHttpService: it does not answer now.
+        :raises BackendUnavailable: it is another server, or none that can be used.
         """
         if self._http is None:
             return
+        self._http.require_live(timeout_s=timeout_s)
+        if not is_loopback(self._http.endpoint):
+            return
         try:
-            region = page.identity() if is_loopback(self._http.endpoint) else ''
-            self._http.connect(region, self._endpoint, end_s=end_s)
+            if region := page.identity():
+                self._http.require_same_server(region, self._endpoint, timeout_s=timeout_s)
         finally:
             page.close(attempts=2)
 

@@ -6,7 +6,6 @@ It takes less of Python's time than gRPC (adr/0031). Everything but inferences s
 
 from collections.abc import Sequence
 import json
-import time
 from typing import Any
 from urllib.parse import quote
 
@@ -18,8 +17,6 @@ from vig_governor.backend.slots import FilledTensor, LentTensor
 from vig_governor.backend.verdict import first_line, judge_http, Meaning, Verdict
 
 _JSON_SIZE = 'inference-header-content-length'
-_ATTEMPT_S = 1.0
-_PAUSE_S = 0.1
 _OK = 200
 
 
@@ -33,6 +30,10 @@ class CallFailed(Exception):
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.text)
         self.verdict = verdict
+
+
+class NoHttpService(Exception):
+    """The HTTP service did not answer a question about itself; says where, why and what to do."""
 
 
 class HttpCalls:
@@ -66,30 +67,28 @@ class HttpCalls:
             raise CallFailed(judge_http(answer.status, _complaint(answer)))
         return answer
 
-    def connect(self, region: str, grpc_endpoint: str, *, end_s: float) -> None:
+    def require_live(self, *, timeout_s: float) -> None:
         """
-        See that the service is there, and the same server as that of gRPC.
+        Ask once whether the service is there.
 
-        :param region: shared memory that was registered over gRPC; none if empty.
-        :param end_s: on the monotonic clock; the service is asked until then.
-        :raises BackendUnavailable: it is not there, or it is another server.
+        :raises NoHttpService: it did not answer; it may be asked again.
+        :raises BackendUnavailable: it is there and cannot be used.
         """
-        while True:
-            try:
-                answer = self._ask('GET', '/v2/health/live', timeout_s=_ATTEMPT_S)
-                break
-            except CallFailed as error:
-                if time.monotonic() + _PAUSE_S >= end_s:
-                    raise BackendUnavailable(
-                        f'no HTTP service of Triton at {self.endpoint} '
-                        f'({error.verdict.text}): correct backend.http_endpoint, or take it out '
-                        'to send inferences over gRPC') from None
-            time.sleep(_PAUSE_S)
+        answer = self._look('/v2/health/live', timeout_s)
         if answer.status != _OK:
             raise BackendUnavailable(f'backend.http_endpoint {self.endpoint} is no Triton that '
                                      f'can be used: it answers {answer.status} '
                                      f'{first_line(_complaint(answer))}')
-        if region and not self._knows(region):
+
+    def require_same_server(self, region: str, grpc_endpoint: str, *, timeout_s: float) -> None:
+        """
+        Ask once whether this is the server that was told of a region over gRPC.
+
+        :raises NoHttpService: it did not answer; it may be asked again.
+        :raises BackendUnavailable: it is another server.
+        """
+        answer = self._look(f'/v2/systemsharedmemory/region/{quote(region, "")}/status', timeout_s)
+        if answer.status != _OK:
             raise BackendUnavailable(
                 f'backend.http_endpoint {self.endpoint} is another server than '
                 f'backend.grpc_endpoint {grpc_endpoint}: it does not know the memory that the '
@@ -99,10 +98,13 @@ class HttpCalls:
         """End what is under way as broken; idempotent."""
         self._connections.close()
 
-    def _knows(self, region: str) -> bool:
-        answer = self._ask('GET', f'/v2/systemsharedmemory/region/{quote(region, "")}/status',
-                           timeout_s=_ATTEMPT_S)
-        return answer.status == _OK
+    def _look(self, path: str, timeout_s: float) -> Answer:
+        try:
+            return self._ask('GET', path, timeout_s=timeout_s)
+        except CallFailed as error:
+            raise NoHttpService(
+                f'no HTTP service of Triton at {self.endpoint} ({error.verdict.text}): correct '
+                'backend.http_endpoint, or take it out to send inferences over gRPC') from None
 
     def _ask(self, method: str, path: str, body: Sequence[bytes | memoryview] = (), *,
              headers: str = '', timeout_s: float) -> Answer:

@@ -17,7 +17,7 @@ from vig_governor.backend.calls import Call
 from vig_governor.backend.carriers import Carriers, verdict_of
 from vig_governor.backend.channel import make_client
 from vig_governor.backend.credentials import Credentials, remedy
-from vig_governor.backend.http_calls import CallFailed
+from vig_governor.backend.http_calls import CallFailed, NoHttpService
 from vig_governor.backend.input_memory import InputMemory, is_loopback
 from vig_governor.backend.marker import forget_the_dead, Marker
 from vig_governor.backend.segments import Refused, Unreachable
@@ -95,13 +95,15 @@ class TritonBackend(TritonFacts):
             try:
                 facts = self._client.get_server_metadata(
                     client_timeout=_share(end_s, _ATTEMPT_S))
-                self._carriers.connect(self._new_marker(), end_s=end_s)
+                self._carriers.connect(self._new_marker(), timeout_s=_share(end_s, _ATTEMPT_S))
                 return f'{facts.name} {facts.version} at {self.endpoint}'
             except (InferenceServerException, ValueError) as error:
-                if time.monotonic() + _PAUSE_S >= end_s:
-                    raise BackendUnavailable(
-                        f'no Triton server answered at {self.endpoint} within {timeout_s:g} s '
-                        f'({_text(error)}): {remedy(str(error), self._credentials)}') from None
+                problem = (f'no Triton server answered at {self.endpoint} within {timeout_s:g} s '
+                           f'({_text(error)}): {remedy(str(error), self._credentials)}')
+            except NoHttpService as error:
+                problem = str(error)
+            if time.monotonic() + _PAUSE_S >= end_s:
+                raise BackendUnavailable(problem)
             pause.wait(_PAUSE_S)
 
     def _new_marker(self) -> Marker:
