@@ -68,6 +68,21 @@ def wire_shape(tensor: FilledTensor | LentTensor,
     return tensor.shape
 
 
+def region_of(tensor: FilledTensor | LentTensor, is_shared: bool) -> tuple[str, int, int] | None:
+    """
+    Say where the server reads a tensor itself: region, size in bytes, offset.
+
+    :param is_shared: whether it does.
+    :returns: ``None`` for one whose bytes travel with the request.
+    """
+    if isinstance(tensor, LentTensor):
+        return tensor.region.name, tensor.byte_size, tensor.offset
+    if not is_shared:
+        return None
+    assert tensor.segment is not None and tensor.segment.region is not None
+    return tensor.segment.region.name, tensor.array.nbytes, tensor.offset
+
+
 def outputs_of(response: Any) -> tuple[OutputTensor, ...]:
     """
     Take the outputs out of a ``ModelInferResponse``; one copy of each as a whole.

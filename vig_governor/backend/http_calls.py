@@ -12,6 +12,7 @@ from urllib.parse import quote
 from tritonclient.utils import serialize_byte_tensor
 
 from vig_governor.backend.base import BackendUnavailable, OutputTensor
+from vig_governor.backend.calls import region_of
 from vig_governor.backend.http_connection import Answer, Broken, HttpConnections, NeverSent
 from vig_governor.backend.slots import FilledTensor, LentTensor
 from vig_governor.backend.verdict import first_line, judge_http, Meaning, Verdict
@@ -127,14 +128,14 @@ def http_input(tensor: FilledTensor | LentTensor, shape: Sequence[int], is_share
     """
     described: dict[str, Any] = {'name': tensor.name, 'shape': list(shape),
                                  'datatype': tensor.datatype}
-    if isinstance(tensor, LentTensor):
-        described['parameters'] = _region(tensor.region.name, tensor.byte_size, tensor.offset)
+    region = region_of(tensor, is_shared)
+    if region is not None:
+        name, byte_size, offset = region
+        described['parameters'] = {'shared_memory_region': name,
+                                   'shared_memory_byte_size': byte_size,
+                                   'shared_memory_offset': offset}
         return described, None
-    if is_shared:
-        assert tensor.segment is not None and tensor.segment.region is not None
-        described['parameters'] = _region(tensor.segment.region.name, tensor.array.nbytes,
-                                          tensor.offset)
-        return described, None
+    assert isinstance(tensor, FilledTensor)
     content: bytes | memoryview
     if tensor.datatype == 'BYTES':
         packed = serialize_byte_tensor(tensor.array)
@@ -143,11 +144,6 @@ def http_input(tensor: FilledTensor | LentTensor, shape: Sequence[int], is_share
         content = memoryview(tensor.array.reshape(-1)).cast('B') if tensor.array.size else b''
     described['parameters'] = {'binary_data_size': len(content)}
     return described, content
-
-
-def _region(name: str, byte_size: int, offset: int) -> dict[str, Any]:
-    return {'shared_memory_region': name, 'shared_memory_byte_size': byte_size,
-            'shared_memory_offset': offset}
 
 
 def http_outputs_of(answer: Answer) -> tuple[OutputTensor, ...]:

@@ -3,7 +3,7 @@
 import tritonclient.grpc as triton
 
 from vig_governor.backend.base import ModelSignature
-from vig_governor.backend.calls import wire_shape
+from vig_governor.backend.calls import region_of, wire_shape
 from vig_governor.backend.slots import FilledTensor, LentTensor
 
 
@@ -12,11 +12,10 @@ def wire_input(tensor: FilledTensor | LentTensor, signature: ModelSignature | No
     """Refer to a tensor that the server can read itself, or take its bytes along."""
     shape = wire_shape(tensor, signature)
     wire = triton.InferInput(tensor.name, shape, tensor.datatype)
-    if isinstance(tensor, LentTensor):
-        wire.set_shared_memory(tensor.region.name, tensor.byte_size, tensor.offset)
-    elif is_shared:
-        assert tensor.segment is not None and tensor.segment.region is not None
-        wire.set_shared_memory(tensor.segment.region.name, tensor.array.nbytes, tensor.offset)
+    region = region_of(tensor, is_shared)
+    if region is not None:
+        wire.set_shared_memory(*region)
     else:
+        assert isinstance(tensor, FilledTensor)
         wire.set_data_from_numpy(tensor.array.reshape(shape))
     return wire
