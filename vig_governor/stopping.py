@@ -1,15 +1,19 @@
 """
-A wish to stop that a signal may utter at any moment.
+A wish to stop that a signal may utter at any moment, and steps that it must not break in two.
 
-``threading.Event`` is no place for it: the handler runs on the main thread between any two
+``threading.Event`` is no place for the wish: the handler runs on the main thread between any two
 instructions, also while that thread holds the event's own lock, and then waits for itself for ever
 (two signals in a row are enough, one from a terminal and one from a watcher).
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 import os
 import select
 import signal
-from typing import Any
+from typing import Any, TypeVar
+
+_Result = TypeVar('_Result')
 
 
 class StopSignal:
@@ -37,3 +41,15 @@ class StopSignal:
         if not self._is_set:
             self._is_set = True
             os.write(self._write_end, b'.')
+
+
+def in_one_piece(step: Callable[[], _Result]) -> _Result:
+    """
+    Run ``step`` to its end although Ctrl-C may be pressed meanwhile, and give its result.
+
+    What a signal raises, it raises on the main thread only; so the step runs on another one, and
+    the exception leaves here when the step is over. For a child that is started and then noted:
+    one that runs and is not noted yet would outlive us.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(step).result()

@@ -24,6 +24,7 @@ import threading
 import time
 from types import TracebackType
 
+from vig_governor.stopping import in_one_piece
 from vig_governor.triton_install import find_installation, TritonServerError
 
 _log = logging.getLogger(__name__)
@@ -131,8 +132,8 @@ class TritonServer:
                 self._grpc_port, self._http_port = free_port(), free_port()
             self._http_port = self._http_port or free_port()
             self._grpc_port = self._grpc_port or free_port()
-            self._launch()
             try:
+                in_one_piece(self._launch)
                 self._wait_ready(timeout_s)
                 return
             except TritonServerError as error:

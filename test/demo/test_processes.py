@@ -95,6 +95,35 @@ def test_a_child_ends_when_its_owner_is_killed(tmp_path):
     wait_until(lambda: not is_alive(pid), 10, 'the orphan ends')
 
 
+# Presses Ctrl-C at the worst moment: the child runs, and nobody has noted it yet.
+INTERRUPTED = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from vig_governor.demo.processes import Processes
+signal.signal(signal.SIGINT, signal.default_int_handler)
+start = subprocess.Popen
+
+def start_and_interrupt(*arguments, **options):
+    process = start(*arguments, **options)
+    print(process.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+    return process
+
+subprocess.Popen = start_and_interrupt
+with Processes(Path(sys.argv[1]), {}) as processes:
+    processes.start('child', [sys.executable, '-c', 'import time; time.sleep(60)'])
+    print('went on')
+"""
+
+
+def test_a_child_that_is_started_while_ctrl_c_is_pressed_is_ended_too(tmp_path):
+    owner = subprocess.run([*python(INTERRUPTED), str(tmp_path)], capture_output=True, text=True,
+                           timeout=30)
+    assert 'KeyboardInterrupt' in owner.stderr and 'went on' not in owner.stdout
+    child, watcher = map(int, owner.stdout.split())
+    wait_until(lambda: not is_alive(child) and not is_alive(watcher), 10, 'both end')
+
+
 def test_a_child_hears_what_it_is_told(tmp_path):
     with Processes(tmp_path, {'GREETING': 'hello'}) as processes:
         child = processes.start('echo', python(

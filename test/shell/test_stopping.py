@@ -4,8 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
-from vig_governor.stopping import StopSignal
+import pytest
+
+from vig_governor.stopping import in_one_piece, StopSignal
 
 CHILD = """
 import sys
@@ -38,3 +41,27 @@ def test_it_waits_no_longer_than_it_is_told_and_remembers_the_signal():
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_a_step_is_done_to_its_end_before_ctrl_c_counts():
+    done = []
+    # What a shell starts in the background inherits that Ctrl-C is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def step():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        done.append(True)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            in_one_piece(step)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done == [True]
+
+
+def test_a_step_gives_its_result_and_its_error():
+    assert in_one_piece(lambda: 7) == 7
+    with pytest.raises(FileNotFoundError):
+        in_one_piece(lambda: open('/nothing/there'))

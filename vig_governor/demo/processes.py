@@ -11,6 +11,8 @@ from types import TracebackType
 
 from vig_core.errors import VigError
 
+from vig_governor.stopping import in_one_piece
+
 _TAIL_LINES = 15
 # Reads until our end of the pipe closes, whatever ended us, and then ends the child.
 _WATCH = 'read -r _; kill -TERM "$1" 2>/dev/null; sleep 5; kill -KILL "$1" 2>/dev/null'
@@ -125,6 +127,9 @@ class Processes:
 
     def start(self, name: str, command: Sequence[str]) -> Child:
         """Start a child; its log is ``<log folder>/<name>.log``."""
+        return in_one_piece(lambda: self._start(name, command))
+
+    def _start(self, name: str, command: Sequence[str]) -> Child:
         child = Child(name, command, self.log_folder / f'{name}.log', self._environment)
         self._children.append(child)
         return child
