@@ -7,10 +7,10 @@ instructions, also while that thread holds the event's own lock, and then waits 
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 import os
 import select
 import signal
+import threading
 from typing import Any, TypeVar
 
 _Result = TypeVar('_Result')
@@ -45,11 +45,23 @@ class StopSignal:
 
 def in_one_piece(step: Callable[[], _Result]) -> _Result:
     """
-    Run ``step`` to its end although Ctrl-C may be pressed meanwhile, and give its result.
+    Run ``step`` and give its result; a SIGTERM or SIGINT that comes meanwhile counts after it.
 
-    What a signal raises, it raises on the main thread only; so the step runs on another one, and
-    the exception leaves here when the step is over. For a child that is started and then noted:
-    one that runs and is not noted yet would outlive us.
+    For a child that is started and then noted: one that runs and is not noted yet would outlive
+    us. Only the main thread is ever interrupted, so elsewhere this only calls ``step``.
     """
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(step).result()
+    if threading.current_thread() is not threading.main_thread():
+        return step()
+    came: list[int] = []
+    before: dict[int, Any] = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # A child inherits what is ignored, and only that.
+            if signal.getsignal(number) not in (None, signal.SIG_IGN):
+                before[number] = signal.signal(number, lambda number, _: came.append(number))
+        return step()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)

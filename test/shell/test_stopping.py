@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -59,6 +60,16 @@ def test_a_step_is_done_to_its_end_before_ctrl_c_counts():
     finally:
         signal.signal(signal.SIGINT, before)
     assert done == [True]
+
+
+def test_a_step_on_another_thread_touches_no_handler():
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(
+        in_one_piece(lambda: signal.getsignal(signal.SIGINT))))
+    thread.start()
+    thread.join()
+    assert seen == [before]
 
 
 def test_a_step_gives_its_result_and_its_error():
