@@ -16,7 +16,7 @@ from vig_core.errors import RefusedEvent
 from vig_core.estimate import RuntimeBook
 from vig_core.events import (BackendCompleted, BackendFailed, CyclesInherited, DispatchRefused,
                              Event, ExecutionInherited, ExecutionsProvenOver, ProfileDoubted,
-                             QuantumCompleted, RequestArrived, Stamp)
+                             QuantumCompleted, RequestArrived, Stamp, TextsForgotten)
 from vig_core.ledger import Ledger, StreamLedger
 from vig_core.model import Model, Variant
 from vig_core.overload import OverloadController
@@ -50,7 +50,7 @@ def check_event(event: Event, *, now_ns: int, last_id: int, models: Mapping[str,
         _check_cycles(event, ledger.find(event.stream), now_ns)
     elif isinstance(event, ExecutionInherited):
         inherited_variant(event, last_id=last_id, models=models, requests=requests)
-    elif isinstance(event, ProfileDoubted):
+    elif isinstance(event, (ProfileDoubted, TextsForgotten)):
         if not runtimes.knows(event.backend_model):
             raise RefusedEvent(f'{event.backend_model!r} is the model of no variant')
     else:

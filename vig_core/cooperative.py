@@ -7,8 +7,8 @@ Rules:
   ``base_cost + m * prefill_per_token + n * per_token``; all three are measured medians.
 - A context that the server has not read last costs ``new_prompt_per_token`` for each token
   instead: that of the first quantum of a job, and that after which another job of the same
-  backend model was sent or a connection broke. More than one text a server may remember too; that
-  is not counted on.
+  backend model was sent, a connection broke or the server was seen to begin anew. More than one
+  text a server may remember too; that is not counted on.
 - The context is the prompt and all that was written before; it never shrinks.
 - ``max_total_tokens`` binds whatever the client asks for, and also where a job runs whole.
 """
@@ -167,8 +167,13 @@ class TextsRead:
         self._last[backend_model] = job
         job.was_new, job.is_new = job.is_new, False
 
-    def forget(self) -> None:
+    def forget(self, backend_model: str) -> None:
+        """Count on nothing that this one has read."""
+        before = self._last.pop(backend_model, None)
+        if before is not None:
+            before.is_new = True
+
+    def forget_all(self) -> None:
         """Count on nothing any more: the server may have been started anew."""
-        for job in self._last.values():
-            job.is_new = True
-        self._last.clear()
+        for backend_model in list(self._last):
+            self.forget(backend_model)

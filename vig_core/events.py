@@ -163,6 +163,13 @@ class ProfileDoubted:
 
 
 @value
+class TextsForgotten:
+    """The server of a backend model remembers no text: it began anew, or something else ran."""
+
+    backend_model: str
+
+
+@value
 class TimeJumped:
     """Capture times before and after this instant do not compare (bag loop, clock reset)."""
 
@@ -188,5 +195,5 @@ class Woke:
 
 Event = (RequestArrived | BackendCompleted | QuantumCompleted | BackendFailed | DispatchRefused
          | CancelRequested | ExecutionsProvenOver | ExecutionInherited | CyclesInherited
-         | ProfileDoubted
+         | ProfileDoubted | TextsForgotten
          | TimeJumped | DrainStarted | DrainExpired | Woke)

@@ -20,7 +20,8 @@ from vig_core.estimate import RuntimeBook
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, CyclesInherited,
                              DispatchRefused, DrainExpired, DrainStarted, Event,
                              ExecutionInherited, ExecutionsProvenOver, ProfileDoubted,
-                             QuantumCompleted, RequestArrived, Stamp, TimeJumped, Woke)
+                             QuantumCompleted, RequestArrived, Stamp, TextsForgotten,
+                             TimeJumped, Woke)
 from vig_core.guards import Guards
 from vig_core.ledger import Ledger
 from vig_core.model import System
@@ -127,7 +128,7 @@ class Reactions:
     def _on_failed(self, event: BackendFailed) -> None:
         request = self._roster.requests[event.request_id]
         if not event.is_over:
-            self._roster.texts.forget()
+            self._roster.texts.forget_all()
             if request.state is State.RUNNING:
                 self._roster.give_up(request, Reason.BACKEND_FAILED, event.detail)
             return
@@ -175,6 +176,9 @@ class Reactions:
     def _on_doubted(self, event: ProfileDoubted) -> None:
         self._runtimes.doubt(event.backend_model, self._roster.now_ns)
 
+    def _on_texts_forgotten(self, event: TextsForgotten) -> None:
+        self._roster.texts.forget(event.backend_model)
+
     def _on_time_jumped(self, event: TimeJumped) -> None:
         for request in self._roster.waiting():
             self._roster.remove(request, Reason.CANCELLED, event.detail)
@@ -212,6 +216,7 @@ _HANDLERS: dict[type, Callable[[Reactions, Any], None]] = {
     ExecutionInherited: Reactions._on_inherited,
     CyclesInherited: Reactions._on_cycles_inherited,
     ProfileDoubted: Reactions._on_doubted,
+    TextsForgotten: Reactions._on_texts_forgotten,
     TimeJumped: Reactions._on_time_jumped,
     DrainStarted: Reactions._on_drain_started,
     DrainExpired: Reactions._on_drain_expired,

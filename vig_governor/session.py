@@ -8,7 +8,7 @@ import logging
 import time
 from typing import Any
 
-from vig_core.events import TimeJumped
+from vig_core.events import TextsForgotten, TimeJumped
 from vig_core.model import System
 from vig_core.scheduler import Scheduler
 from vig_core.snapshot import SystemSnapshot
@@ -121,9 +121,17 @@ class Session:
         self.monitors: list[StreamDiagnostics] = []
         self.authority = AuthorityCheck(config, governed.backend, self.actor.post)
         governed.watch.on_anew = self.authority.look_again
+        governed.watch.on_forgotten = self._forget_texts
         self.dispatcher.start(self.actor.post)
         self.actor.start()
         self.authority.start()
+
+    def _forget_texts(self, backend_model: str) -> None:
+        """Say that the server has to read the texts of a generative model anew."""
+        if any(variant.backend_model == backend_model
+               for model in self._governed.assembly.system.models.values()
+               if model.cooperative is not None for variant in model.variants):
+            self.actor.post(TextsForgotten(backend_model))
 
     def jump(self, delta_ns: int) -> None:
         """Say that ROS time jumped back; what waits was captured in another time."""

@@ -25,8 +25,7 @@ _KNOWN: dict[str, type[Any]] = {
         events.RequestArrived, events.BackendCompleted, events.QuantumCompleted,
         events.BackendFailed, events.DispatchRefused, events.CancelRequested,
         events.ExecutionsProvenOver, events.ExecutionInherited, events.CyclesInherited,
-        events.ProfileDoubted,
-        events.TimeJumped,
+        events.ProfileDoubted, events.TextsForgotten, events.TimeJumped,
         events.DrainStarted, events.DrainExpired, events.Woke)}
 
 

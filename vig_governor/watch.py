@@ -95,11 +95,13 @@ class ServerWatch:
     :param backend: the ``TritonBackend``.
     :param signatures: what ``configure`` found, by backend model.
     :ivar on_anew: called, on the thread here, with each model that was seen to begin anew.
+    :ivar on_forgotten: the same, with each that no longer knows what our requests let it read.
     """
 
     def __init__(self, backend: Any, signatures: Mapping[str, ModelSignature]) -> None:
         self.state = ServerState()
         self.on_anew: Callable[[str], object] = _nothing
+        self.on_forgotten: Callable[[str], object] = _nothing
         self._backend = backend
         self._signatures = dict(signatures)
         self._left: set[str] = set()
@@ -241,6 +243,7 @@ class ServerWatch:
             self._cold.add(model)
             _log.warning('model %r at %s was started anew', model, self._backend.endpoint)
             self.on_anew(model)
+            self.on_forgotten(model)
         if reading.over:
             self._prove(model, reading.over)
         if reading.foreign > self.state.foreign.get(model, 0):
@@ -269,8 +272,11 @@ class ServerWatch:
         if self.state.changed.pop(model, None):
             self._backend.object_to(model, '')
             _log.warning('model %r at %s is what it was again', model, self._backend.endpoint)
+        # Once for what is sent behind the warm-up, and once for what overtook it.
+        self.on_forgotten(model)
         answer = warm_up(self._backend, WARM_UP_STREAM, model, warm_up_inputs(expected),
                          timeout_s=WARM_UP_TIMEOUT_S, is_cancelled=self._closing)
+        self.on_forgotten(model)
         if answer.is_over:
             self._cold.discard(model)
         (_log.info if answer.is_good else _log.warning)('%s', answer.sentence)

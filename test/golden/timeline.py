@@ -24,7 +24,8 @@ A model with ``p50`` and ``p99`` has one variant, ``main``. Then, in order of ti
                   [prompt TOKENS] [tokens N]
                   wrote ID TOKENS [end]
                   complete ID | fail ID [unproven] | refuse ID REASON | cancel ID
-                  jump | drain | expire | proven ID ... | doubt BACKEND_MODEL | wake
+                  jump | drain | expire | proven ID ... | wake
+                  doubt BACKEND_MODEL | forget BACKEND_MODEL
                   inherit ID MODEL BACKEND_MODEL
                   window STREAM +-+ next MS [newest MS] (covered and missed cycles, oldest first)
     at MS refused (an event as above that must raise RefusedEvent)
@@ -48,7 +49,8 @@ from vig_core.errors import VigError
 from vig_core.events import (BackendCompleted, BackendFailed, CancelRequested, CyclesInherited,
                              DispatchRefused, DrainExpired, DrainStarted, Event,
                              ExecutionInherited, ExecutionsProvenOver, ProfileDoubted,
-                             QuantumCompleted, RequestArrived, Stamp, TimeJumped, Woke)
+                             QuantumCompleted, RequestArrived, Stamp, TextsForgotten,
+                             TimeJumped, Woke)
 from vig_core.model import Model, QualitySource, RuntimeProfile, System, Variant
 from vig_core.request import Reason
 
@@ -297,6 +299,8 @@ def _plain_event(what: str, rest: list[str]) -> Event:
         return CancelRequested(int(rest[0]))
     if what == 'doubt':
         return ProfileDoubted(rest[0], 'measured elsewhere')
+    if what == 'forget':
+        return TextsForgotten(rest[0])
     if what == 'inherit':
         return ExecutionInherited(int(rest[0]), rest[1], rest[2])
     if what == 'proven':

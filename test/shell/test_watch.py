@@ -250,3 +250,23 @@ def test_whoever_asks_is_told_of_each_model_that_begins_anew(server, made):
     server.restart('another process')
     made.poke()
     wait_until(lambda: anew == ['m'])
+
+
+def test_whoever_counts_on_what_a_model_has_read_is_told_when_it_begins_anew(server, made):
+    told = []
+    made.on_forgotten = lambda model: told.append((model, server.warmed))
+    server.restart('another process')
+    made.poke()
+    wait_until(lambda: len(told) == 3)
+    assert told == [('m', 1), ('m', 1), ('m', 2)], 'before the warm-up and after it'
+
+
+def test_a_model_that_was_away_is_warmed_up_and_that_is_told_too(server, made):
+    told = []
+    server.is_loaded = False
+    made.poke()
+    wait_until(lambda: made.state.away)
+    made.on_forgotten = told.append
+    server.is_loaded = True
+    wait_until(lambda: told == ['m', 'm'])
+    assert not made.state.restarts
