@@ -9,13 +9,17 @@ from stage import (
     config_text, feed, model_text, prompts, Reader, stream_text, writer_text,
 )
 from std_msgs.msg import String
+from triton_fixture import model_repository, require_triton
 
 from vig.msg import GeneratedText, RequestStatus
 from vig.srv import CancelRequests, Explain, Generate
 
+from vig_core.events import RequestArrived, TextsForgotten
+
 from vig_governor.generate import generate
 from vig_governor.recorded import read_trace
 from vig_governor.replay import replay
+from vig_governor.triton_server import TritonServer
 from waiting import wait_until
 
 
@@ -242,6 +246,35 @@ def test_a_run_with_quanta_replays_to_the_identical_decisions(stage, tmp_path):
     assert differences == [] and recorded.digest is not None
     assert [end.reason.value for end in outcome.ends] == ['completed'] * 2
     assert [end.tokens for end in outcome.ends] == [5, 9]
+
+
+@pytest.fixture
+def mortal(tmp_path_factory):
+    """Give a server of its own that may be killed."""
+    require_triton()
+    folder = model_repository(tmp_path_factory.mktemp('mortal'), {
+        'counter': ('counter', {}), 'quick': ('sleeper', {'delay_ms': '20'})})
+    with TritonServer(folder) as server:
+        yield server
+
+
+def test_a_server_that_was_started_anew_is_known_to_remember_no_text(stage, mortal, tmp_path):
+    stage.endpoint, trace = mortal.grpc_endpoint, tmp_path / 'run.mcap'
+    talk = Talk(stage, guarded(100), writer_text(), trace=trace,
+                streams=stream_text('front', '/cam', 'detector'))
+    stage.activate()
+    job = talk.ask('count to 3:').request_id
+    talk.outcome(job)
+    mortal.kill()
+    mortal.start()
+    state = stage.node.governed.watch.state
+    wait_until(lambda: state.restarts >= 2 and not state.away, 15)
+    assert stage.change('deactivate')[0]
+    events = [event for _, event, _ in read_trace(str(trace)).events]
+    begin = next(at for at, event in enumerate(events)
+                 if isinstance(event, RequestArrived) and event.request_id == job)
+    forgotten = [event for event in events[begin:] if isinstance(event, TextsForgotten)]
+    assert forgotten and set(forgotten) == {TextsForgotten('counter')}
 
 
 def test_a_prompt_longer_than_any_gap_is_told_at_the_start_and_in_its_end(stage):
