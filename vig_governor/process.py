@@ -2,7 +2,8 @@
 A process around one lifecycle node: executor, signals, a clean end.
 
 The first SIGINT or SIGTERM shuts the node down through its lifecycle: accepted work is answered
-or cancelled with a status, then the process ends with code 0. A second one ends it at once.
+or cancelled with a status, then the process ends with code 0. A second one ends it at once, in
+whatever state or transition it is, with code 128 + the number of that signal.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,6 +73,10 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     if unknown:
         return _refuse(f'unknown arguments: {" ".join(unknown)}\n{_USAGE}')
     executor = make_executor()
+    stopped: Future[Any] = Future(executor=executor)
+    # With autostart the node is configured while it is made.
+    threading.Thread(target=_await_signals, args=(signals, executor, stopped),
+                     name='vig-signals', daemon=True).start()
     try:
         node = make_node()
     except ParameterException as error:
@@ -81,9 +86,6 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     except rclpy_implementation.RCLError as error:
         return _refuse(f'ROS cannot make the node: {" ".join(str(error).split())}')
     executor.add_node(node)
-    stopped: Future[Any] = Future(executor=executor)
-    threading.Thread(target=_await_signals, args=(signals, executor, stopped),
-                     name='vig-signals', daemon=True).start()
     try:
         spin_until(executor, stopped)
         if node.state_label != 'finalized':
@@ -143,4 +145,6 @@ def _await_signals(signals: SignalPipe, executor: Executor, stopped: 'Future[Any
     while True:
         number = signals.wait()
         if time.monotonic() - first_s > _ECHO_S:
+            os.write(sys.stderr.fileno(), b'governor: a second signal: the process ends at once, '
+                     b'what was accepted and has no status yet gets none\n')
             os._exit(128 + number)
