@@ -16,9 +16,8 @@ from vig_governor.backend.base import InputSlot, ModelSignature, OutputTensor
 from vig_governor.config.options import GenerativeOptions
 from vig_governor.datatypes import numpy_dtype
 from vig_governor.encoders.base import EncodeError
+from vig_governor.token_estimate import estimate_tokens
 
-BYTES_PER_TOKEN = 4
-"""Of English text, about; the length of a prompt in tokens is estimated with it."""
 _LENGTH_BYTES = 4
 
 
@@ -46,6 +45,8 @@ class Generation:
 
     :param prompt: as the client gave it; the template is put around it here.
     :param max_tokens: of the client; 0 leaves the bound to the configuration.
+    :ivar prompt_tokens: estimated length of the prompt with its template; of one that is too long
+        to be sent, of its beginning.
     :ivar variant_id: the variant of the last dispatch.
     """
 
@@ -53,6 +54,8 @@ class Generation:
         self._options = options
         self._prompt = options.template.replace('{prompt}', prompt).encode(errors='replace')
         self._size = len(prompt.encode(errors='replace'))
+        self.prompt_tokens = estimate_tokens(
+            self._prompt[:options.max_prompt_bytes + options.bytes_around])
         self._text = bytearray()
         self._decoder = codecs.getincrementaldecoder('utf-8')(errors='replace')
         self._told = 0
@@ -60,11 +63,6 @@ class Generation:
         self.variant_id = ''
         self.tokens = 0
         self.quanta = 0
-
-    @property
-    def prompt_tokens(self) -> int:
-        """Estimated length of the prompt."""
-        return -(-len(self._prompt) // BYTES_PER_TOKEN)
 
     @property
     def prompt_bytes(self) -> int:

@@ -7,7 +7,7 @@ from vig_core.room import find_room
 from vig_core.units import text_ms
 
 from vig_governor.config import Config
-from vig_governor.generation import BYTES_PER_TOKEN
+from vig_governor.token_estimate import BYTES_PER_TOKEN
 
 
 def room_text(config: Config, model: Model, guarded: Iterable[Model]) -> str:
@@ -20,13 +20,14 @@ def room_text(config: Config, model: Model, guarded: Iterable[Model]) -> str:
     options = config.generative.get(model.name)
     if room is None or options is None or model.cooperative is None:
         return ''
-    longest = -(-(options.max_prompt_bytes + options.bytes_around) // BYTES_PER_TOKEN)
+    around = options.tokens_around
+    longest = -(-options.max_prompt_bytes // BYTES_PER_TOKEN) + around
     plan, who = f'the smallest quantum plans {text_ms(room.smallest_ns)}', []
     if room.new_prompt < 0:
         who.append('every job')
     elif room.new_prompt < longest:
         plan += f' and {text_ms(room.per_new_token_ns)} for each token of a new prompt'
-        size = max(0, room.new_prompt * BYTES_PER_TOKEN - options.bytes_around)
+        size = max(0, room.new_prompt - around) * BYTES_PER_TOKEN
         who.append(f'a prompt of more than {room.new_prompt} tokens (about {size} bytes)')
     if 0 <= room.text < longest + model.cooperative.max_total_tokens:
         who.append(f'a text of more than {room.text} tokens with its prompt')

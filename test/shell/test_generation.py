@@ -1,5 +1,7 @@
 """The text of a job between client and server: prompts, answers, characters cut in two."""
 
+from dataclasses import replace
+
 from hypothesis import given, strategies as st
 import numpy as np
 import pytest
@@ -118,6 +120,19 @@ def test_an_answer_without_its_outputs_is_named_unusable():
         Generation(PLAIN, '').read([OutputTensor('TEXT', 'BYTES', (1,), b'\x09\0\0\0x')], 1)
 
 
-def test_the_length_of_a_prompt_is_estimated_from_its_bytes():
-    assert Generation(PLAIN, 'x' * 9).prompt_tokens == 3
-    assert Generation(PLAIN, '').prompt_tokens == 0
+@pytest.mark.parametrize('prompt, tokens', [
+    ('', 0), (' \t ', 0), ('Why?', 2), ('Where is the red cup?', 6), ('192.168.0.1', 11),
+    ('12. The robot', 5), ('Alexandra Konstantinopoulou', 5), ('a\n\nb', 4),
+    ('Küche', 3), ('где', 3), ('<|im_start|>user\n', 3), ('</s><end_of_turn>', 2), ('a < b', 3)])
+def test_the_length_of_a_prompt_is_estimated_from_its_words_digits_and_signs(prompt, tokens):
+    assert Generation(PLAIN, prompt).prompt_tokens == tokens
+
+
+def test_a_long_prompt_is_estimated_from_its_beginning():
+    job = Generation(replace(PLAIN, max_prompt_bytes=10**6), 'seven letters ' * 50_000)
+    assert job.prompt_tokens == pytest.approx(100_000, rel=1e-3)
+
+
+def test_the_template_counts_and_what_is_too_long_to_be_sent_does_not():
+    assert Generation(replace(PLAIN, template='<s>{prompt}</s>'), 'Why?').prompt_tokens == 4
+    assert Generation(replace(PLAIN, max_prompt_bytes=3), '!' * 10**6).prompt_tokens == 3

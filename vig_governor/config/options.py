@@ -9,6 +9,7 @@ from vig_core.model import System
 
 from vig_governor.config.schema import VigFile
 from vig_governor.config.streams import StreamBinding
+from vig_governor.token_estimate import estimate_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,16 @@ class GenerativeOptions:
     @property
     def bytes_around(self) -> int:
         """Bytes that the template puts around a prompt."""
-        return len(self.template.replace('{prompt}', '').encode())
+        return len(self._around)
+
+    @property
+    def tokens_around(self) -> int:
+        """The same in tokens, estimated."""
+        return estimate_tokens(self._around)
+
+    @property
+    def _around(self) -> bytes:
+        return self.template.replace('{prompt}', '').encode()
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,20 @@ What the quanta of a generative model cost on the real server.
 A text is begun with a prompt that the server has not seen, with one token, and goes on behind it:
 the second request is what a quantum of a job that was cut is. Prompts are counted as the governor
 counts them, so that its plans and these figures speak of the same tokens. Each is two short words
-again and again: as many bytes a token as English has, from its beginning on (digits are a token
-each, which would count as base cost), and a text that models go on with and do not end.
+again and again: a token each in any tokenizer, and a text that models go on with and do not end.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, field, replace
+from itertools import count, cycle, islice
+import sys
 
 import numpy as np
 
 from vig_governor.backend.base import ModelSignature
 from vig_governor.config.options import GenerativeOptions
 from vig_governor.datatypes import numpy_dtype
-from vig_governor.generation import BYTES_PER_TOKEN, Generation, UnusableAnswer
+from vig_governor.generation import Generation, UnusableAnswer
 from vig_governor.measure.exchange import Caller, MeasurementFailed
 from vig_governor.measure.inputs import Feed
 from vig_governor.measure.lines import measure_quantum_cost, QuantumCost, Sample
@@ -33,7 +33,7 @@ REPEATS = 5
 PROMPTS_OF_A_PROFILE = 64
 PROFILED_CONTEXT = 32
 ATTEMPTS = 5
-_SHORTEST_BYTES = 8
+_FEWEST_WORDS = 2
 _THREE = ('sun', 'sea', 'box', 'map', 'cup', 'key', 'pen', 'hat', 'bed', 'car', 'dog')
 _FOUR = ('door', 'road', 'hand', 'book', 'tree', 'ship', 'fish', 'milk', 'wall', 'wind', 'rain',
          'snow', 'fire', 'lamp', 'desk', 'ring', 'bell', 'boat', 'hill', 'lake', 'farm', 'town')
@@ -83,12 +83,15 @@ class QuantumMeter:
 
 
 def prompt_of(tokens: int, options: GenerativeOptions, number: int) -> str:
-    """Make a prompt of about so many tokens, template included, that begins like no other."""
-    size = min(max(tokens * BYTES_PER_TOKEN - options.bytes_around, _SHORTEST_BYTES),
-               options.max_prompt_bytes)
+    """
+    Make a prompt of so many tokens, template included, that begins like no other.
+
+    It is of two words at least, and cut where it is longer than allowed.
+    """
     again, first = divmod(number, len(_THREE))
-    pair = f'{_THREE[first]} {_FOUR[(first + again) % len(_FOUR)]} '
-    return (pair * (size // len(pair) + 1))[:size]
+    pair = cycle((_THREE[first], _FOUR[(first + again) % len(_FOUR)]))
+    words = islice(pair, max(tokens - options.tokens_around, _FEWEST_WORDS))
+    return ' '.join(words)[:options.max_prompt_bytes]
 
 
 def contexts_of(options: GenerativeOptions) -> tuple[int, ...]:
@@ -97,16 +100,16 @@ def contexts_of(options: GenerativeOptions) -> tuple[int, ...]:
 
     :raises MeasurementFailed: the longest prompt leaves no room for two lengths.
     """
-    around, limit = options.bytes_around, options.max_prompt_bytes
-    longest = (around + limit) // BYTES_PER_TOKEN
-    shortest = -(-(around + _SHORTEST_BYTES) // BYTES_PER_TOKEN)
+    longest = Generation(options, prompt_of(CONTEXTS[-1], options, 0)).prompt_tokens
+    shortest = options.tokens_around + _FEWEST_WORDS
     if longest >= CONTEXTS[-1]:
         return CONTEXTS
     if longest < 2 * shortest:
+        needed = prompt_of(2 * shortest, replace(options, max_prompt_bytes=sys.maxsize), 0)
         raise MeasurementFailed(
-            f'max_prompt_bytes {limit} leaves no room for prompts of two lengths, and it takes '
-            'two to tell the fixed cost from that of reading; measure with at least '
-            f'{2 * shortest * BYTES_PER_TOKEN - around}')
+            f'max_prompt_bytes {options.max_prompt_bytes} leaves no room for prompts of two '
+            'lengths, and it takes two to tell the fixed cost from that of reading; measure with '
+            f'at least {len(needed)}')
     return shortest, longest
 
 
