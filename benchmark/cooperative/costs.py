@@ -1,7 +1,7 @@
 """What the governor plans with, measured on the server that the arms use, before they begin."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 import statistics
 from typing import Any
 
@@ -15,7 +15,7 @@ from vig_core.units import NS_PER_US
 
 from vig_governor.backend.triton import TritonBackend
 from vig_governor.demo.writer_costs import (CONTEXTS, measure_writer, quantum_meter,
-                                            QUANTUM_TOKENS)
+                                            QUANTUM_TOKENS, WriterCosts)
 from vig_governor.measure.exchange import Caller, MeasurementFailed
 from vig_governor.measure.inputs import Feed
 from vig_governor.measure.interference import Neighbour
@@ -25,21 +25,15 @@ RUNS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(WriterCosts):
     """
-    Runtimes alone, the cost model of the writer, and what two models at once add.
+    The costs of the writer and, beside them, the camera's and what two models at once add.
 
     :ivar interference_us: victim -> what the other one adds to it; empty with one slot.
     """
 
     camera_p50_us: int
     camera_p99_us: int
-    quantum_p50_us: int
-    quantum_p99_us: int
-    base_cost_us: int
-    tokens_per_second: float
-    prefill_per_token_us: float
-    new_prompt_per_token_us: float
     interference_us: dict[str, int]
 
     def as_json(self) -> dict[str, Any]:
@@ -90,7 +84,7 @@ def measure(endpoint: str, frame: NDArray[np.uint8], slots: int, repeats: int) -
             for victim, other, once, count in ((CAMERA, WRITER, camera, 20 * repeats),
                                                (WRITER, CAMERA, quantum, 2 * repeats)):
                 added[victim] = _added_us(backend, other, feeds[other], once, count)
-        return Costs(*_microseconds(frames), **asdict(writer), interference_us=added)
+        return Costs(*astuple(writer), *_microseconds(frames), added)
     finally:
         backend.close()
 

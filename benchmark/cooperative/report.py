@@ -40,7 +40,7 @@ def _costs(slots: int, costs: Costs, tokens: int) -> str:
                      for model, added in costs.interference_us.items())
     return (f'{_slots(slots)}: a frame {costs.camera_p50_us / 1000:.1f} ms (p99 '
             f'{costs.camera_p99_us / 1000:.1f}), a request of the writer '
-            f'{costs.base_cost_us / 1000:.1f} ms, a token {1000 / costs.tokens_per_second:.1f} '
+            f'{costs.base_cost_us / 1000:.1f} ms, a token {costs.token_ms:.1f} '
             f'ms, a token of a new prompt {costs.new_prompt_per_token_us / 1000:.1f} ms, '
             f'{tokens} tokens in one piece {costs.whole_us(tokens) / 1000:.0f} ms{beside}')
 

@@ -107,9 +107,10 @@ def test_the_live_table_shows_idle_drops_and_variant_on_a_terminal():
 
 def test_without_a_terminal_there_is_a_plain_line_every_few_seconds():
     output = io.StringIO()
-    with table.LiveView(Console(file=output, width=200), PLAN, 'title') as view:
+    with table.LiveView(Console(file=output, width=200), PLAN, 'With the governor') as view:
         for second in range(9):
             view.show(snapshot(coverage=0.5), float(second), 20.0)
-    lines = output.getvalue().splitlines()
+    title, *lines = output.getvalue().splitlines()
+    assert title == 'With the governor'
     assert [line[:8] for line in lines] == ['[   4 s]', '[   8 s]']
     assert 'face 50.0 % covered' in lines[0]

@@ -93,9 +93,10 @@ def test_on_a_terminal_an_answer_and_a_refusal_say_what_they_are():
         assert words in shown
 
 
-def test_the_table_has_both_runs_in_80_columns():
+@pytest.mark.parametrize('width', [80, 110])
+def test_the_table_has_both_runs_in_80_columns(width):
     output = io.StringIO()
-    Console(file=output, width=80).print(text_view.comparison(
+    Console(file=output, width=width).print(text_view.comparison(
         PLAN, {'direct': camera(10), 'governed': camera(70, longest_gap_ms=0.0)},
         {'direct': text(13, 13), 'governed': text(0, 0, {'infeasible': 2})}, 'as it was'))
     shown = output.getvalue()

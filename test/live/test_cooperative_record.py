@@ -1,5 +1,7 @@
 """How the benchmark of generative jobs judges an arm, and what its report says of it."""
 
+from dataclasses import replace
+
 from benchmark.cooperative import picture, report
 from benchmark.cooperative.arms import Grid
 from benchmark.cooperative.costs import Costs
@@ -9,7 +11,7 @@ from benchmark.cooperative.stage import CAMERA, CONFIG, WRITER
 from vig_governor.config import load_config
 
 MS, S = 10**6, 10**9
-COSTS = Costs(9000, 9500, 90_000, 99_000, 10_000, 50.0, 0.0, 5000.0, {})
+COSTS = Costs(90_000, 99_000, 10_000, 50.0, 0.0, 5000.0, 9000, 9500, {})
 FACTS = {'processor': 'p', 'machine': 'm', 'cores': 2, 'python': '3', 'load_1min': 0.0}
 
 
@@ -96,8 +98,7 @@ def test_with_a_slot_for_each_the_report_says_that_cutting_is_not_needed():
 
 
 def test_the_file_of_an_arm_is_valid_and_plans_with_what_was_measured(tmp_path):
-    costs = Costs(9000, 9500, 90_000, 99_000, 10_000, 50.0, 0.0, 5000.0,
-                  {CAMERA: 3000, WRITER: 0})
+    costs = replace(COSTS, interference_us={CAMERA: 3000, WRITER: 0})
     (tmp_path / 'vig.yaml').write_text(CONFIG.format(
         endpoint='localhost:1', slots=2, camera=CAMERA, writer=WRITER, period_ms=100.0,
         deadline_ms=80.0, age_ms=150.0, max_tokens=24, split='true',

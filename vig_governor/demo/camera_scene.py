@@ -20,7 +20,7 @@ from vig_governor.demo.arms import Arm, ArmRunner
 from vig_governor.demo.assets import AssetStore
 from vig_governor.demo.contract import render
 from vig_governor.demo.pictures import draw_results
-from vig_governor.demo.plan import choose, DemoPlan
+from vig_governor.demo.plan import DemoPlan
 from vig_governor.demo.profiles import measure_plan
 from vig_governor.demo.server import serve, split_cores
 from vig_governor.demo.timeline import draw_timeline
@@ -30,10 +30,11 @@ from vig_governor.measure.runtime import RuntimeSamples
 class CameraScene:
     """One invocation; everything that it writes goes below ``folder``."""
 
-    def __init__(self, options: argparse.Namespace, console: Console,
+    def __init__(self, options: argparse.Namespace, console: Console, plan: DemoPlan,
                  environment: Mapping[str, str]) -> None:
         self._options = options
         self._console = console
+        self._plan = plan
         self._environment = environment
         self._folder: Path = options.out
         self._store = AssetStore(options.assets)
@@ -44,7 +45,7 @@ class CameraScene:
 
         :raises VigError: something that the scene needs is missing or failed.
         """
-        plan = choose(self._store)
+        plan = self._plan
         for note in plan.notes:
             self._console.print(f'note: {note}')
         self._folder.mkdir(parents=True, exist_ok=True)

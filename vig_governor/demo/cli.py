@@ -18,7 +18,7 @@ from vig_core.errors import VigError
 from vig_governor.demo.arms import graph_environment
 from vig_governor.demo.assets import AssetError, AssetStore, DEFAULT_FOLDER
 from vig_governor.demo.camera_scene import CameraScene
-from vig_governor.demo.plan import choose_text, RATES_HZ
+from vig_governor.demo.plan import choose, choose_text, DemoPlan, RATES_HZ
 from vig_governor.demo.text_scene import TextScene
 
 SHORTEST_S = 5.0
@@ -86,21 +86,28 @@ def _play(options: argparse.Namespace, console: Console) -> None:
     """
     Play the scenes that were asked for.
 
-    Without the language model the other scene goes on and says why it is alone.
+    Without the language model the other scene goes on; why it is alone is said before it.
     """
     environment = graph_environment(_config_folder(), options.domain_id)
-    if options.scene != 'text':
-        CameraScene(options, console, environment).run()
-    if options.scene == 'cameras':
-        return
+    store = AssetStore(options.assets)
+    cameras = None if options.scene == 'text' else choose(store)
+    text = None if options.scene == 'cameras' else _text_plan(options, store, console)
+    if cameras is not None:
+        CameraScene(options, console, cameras, environment).run()
+    if text is not None:
+        TextScene(options, console, text, options.out / TEXT_FOLDER, environment).run()
+
+
+def _text_plan(options: argparse.Namespace, store: AssetStore, console: Console
+               ) -> DemoPlan | None:
+    """Plan the scene of the language model, or say why there is none beside the other scene."""
     try:
-        plan = choose_text(AssetStore(options.assets))
+        return choose_text(store)
     except AssetError as error:
         if options.scene == 'text':
             raise
-        console.print(f'note: without the scene of the language model: {error}')
-        return
-    TextScene(options, console, plan, options.out / TEXT_FOLDER, environment).run()
+        console.print(f'note: without the scene of the language model: {error}', markup=False)
+        return None
 
 
 def _config_folder() -> Path:

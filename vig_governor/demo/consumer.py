@@ -17,7 +17,6 @@ import sys
 from typing import Any
 
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
@@ -28,6 +27,7 @@ from vig.msg import GeneratedText, GovernorStatus, InferenceResult, RequestStatu
 from vig_core.units import NS_PER_MS
 
 from vig_governor.demo.conversation import Conversation
+from vig_governor.demo.spinning import spin
 from vig_governor.measure.runtime import quantile
 from vig_governor.measure.supply import covered_cycles
 from vig_governor.stopping import StopSignal
@@ -225,7 +225,6 @@ def main() -> int:
     options = parser.parse_args()
     stop = StopSignal()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    executor = SingleThreadedExecutor()
     node = Consumer({name: Need(topic, int(period) * NS_PER_MS, int(max_age) * NS_PER_MS)
                      for name, topic, period, max_age in options.stream})
     asker = Asker(node, options.ask[1], options.question) if options.ask else None
@@ -235,10 +234,7 @@ def main() -> int:
         print(json.dumps({**node.snapshot(), **text}), flush=True)
 
     node.create_timer(REPORT_PERIOD_S if asker is None else ASKING_REPORT_PERIOD_S, report)
-    executor.add_node(node)
-    print('ready', flush=True)
-    while not stop.is_set():
-        executor.spin_once(timeout_sec=0.1)
+    spin(node, stop)
     text = {} if asker is None else {options.ask[0]: asker.record()}
     options.log.write_text(json.dumps({**node.record(), **text}), encoding='utf-8')
     node.destroy_node()

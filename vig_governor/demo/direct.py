@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data, QoSProfile
 from rclpy.signals import SignalHandlerOptions
@@ -32,6 +31,7 @@ from vig_governor.allocator import keep_freed_memory
 from vig_governor.backend.base import Answered, Outcome
 from vig_governor.backend.senders import Senders
 from vig_governor.backend.triton import TritonBackend
+from vig_governor.demo.spinning import spin
 from vig_governor.stopping import StopSignal
 
 STATUS_DEPTH = 100
@@ -156,15 +156,11 @@ def run_node(endpoint: str, stream: str, slots: int, make: Callable[[TritonBacke
     stop = StopSignal()
     keep_freed_memory()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    executor = SingleThreadedExecutor()
     backend = TritonBackend(endpoint)
     backend.connect(timeout_s=5)
     backend.open_stream(stream, slots=slots, transport='auto')
     node = make(backend)
-    executor.add_node(node)
-    print('ready', flush=True)
-    while not stop.is_set():
-        executor.spin_once(timeout_sec=0.1)
+    spin(node, stop)
     node.close()
     backend.close()
     node.destroy_node()

@@ -4,59 +4,40 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from vig_core.units import NS_PER_MS
 
 from vig_governor.demo.plan import DemoPlan
 from vig_governor.demo.report import StreamReport
+from vig_governor.demo.snapshot_view import SnapshotView
 from vig_governor.demo.writer_costs import PLANNED_PERCENT
 from vig_governor.measure.runtime import RuntimeSamples
 
 SHORT_PERCENT = 50
 _GUARDED = ('protected', 'high')
-_PLAIN_PERIOD_S = 4.0
 _DROPS = ('superseded', 'stale', 'infeasible', 'capacity', 'obsolete', 'invalid_stamp',
           'backend_timeout', 'backend_failed')
 
 
-class LiveView:
+class LiveView(SnapshotView):
     """Shows snapshots: a table that moves on a terminal, a line now and then elsewhere."""
 
+    plain_period_s = 4.0
+
     def __init__(self, console: Console, plan: DemoPlan, title: str) -> None:
-        self._console = console
+        super().__init__(console, title)
         self._plan = plan
-        self._title = title
-        self._live: Live | None = None
-        self._shown_at_s = 0.0
 
-    def __enter__(self) -> 'LiveView':
-        if self._console.is_terminal:
-            self._live = Live(console=self._console, auto_refresh=False)
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def show(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> None:
-        """Show a consumer's snapshot."""
-        if self._live is not None:
-            self._live.update(self._table(snapshot, elapsed_s, seconds), refresh=True)
-        elif elapsed_s - self._shown_at_s >= _PLAIN_PERIOD_S:
-            self._shown_at_s = elapsed_s
-            self._console.print(self._line(snapshot, elapsed_s), highlight=False)
-
-    def _line(self, snapshot: Mapping[str, Any], elapsed_s: float) -> str:
+    def _line(self, snapshot: Mapping[str, Any], elapsed_s: float) -> Text:
         parts = [f'{stream.name} {in_percent(figures["coverage"])} covered,'
                  f' age p95 {in_ms(figures["age_p95_ms"])}'
                  for stream in self._plan.streams
                  for figures in (snapshot['streams'][stream.name],)]
-        return f'[{elapsed_s:4.0f} s] ' + '; '.join(parts)
+        return Text(f'[{elapsed_s:4.0f} s] ' + '; '.join(parts))
 
-    def _table(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> Table:
+    def _picture(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> Table:
         idle = snapshot['idle_share']
         caption = f'{elapsed_s:.0f} of {seconds:.0f} s'
         if idle is not None:

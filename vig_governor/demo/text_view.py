@@ -5,54 +5,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console, Group
-from rich.live import Live
+from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from vig_governor.demo.plan import DemoPlan
 from vig_governor.demo.report import StreamReport
+from vig_governor.demo.snapshot_view import SnapshotView
 from vig_governor.demo.table import coloured, counted, in_ms, in_percent
 from vig_governor.demo.text_report import TextReport
 from vig_governor.demo.writer_costs import WriterCosts
 
-PLAIN_PERIOD_S = 1.0
 WIDEST = 80
 
 
-class TextView:
+class TextView(SnapshotView):
     """Shows snapshots: a text that grows on a terminal, a line each second elsewhere."""
 
+    plain_period_s = 1.0
+
     def __init__(self, console: Console, plan: DemoPlan, title: str) -> None:
-        self._console = console
+        super().__init__(console, title)
         self._camera = plan.streams[0]
-        self._title = title
-        self._live: Live | None = None
-        self._shown_at_s = 0.0
-        self._ended = 0
 
-    def __enter__(self) -> 'TextView':
-        if self._console.is_terminal:
-            self._live = Live(console=self._console, auto_refresh=False)
-            self._live.start()
-        else:
-            self._console.print(self._title)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def show(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> None:
-        """Show a consumer's snapshot."""
-        if self._live is not None:
-            self._live.update(self._growing(snapshot, elapsed_s, seconds), refresh=True)
-        elif elapsed_s - self._shown_at_s >= PLAIN_PERIOD_S:
-            self._shown_at_s = elapsed_s
-            self._console.print(self._line(snapshot, elapsed_s), markup=False, no_wrap=True,
-                                overflow='crop')
-
-    def _line(self, snapshot: Mapping[str, Any], elapsed_s: float) -> str:
+    def _line(self, snapshot: Mapping[str, Any], elapsed_s: float) -> Text:
         """Show how fresh the camera is, and as much of the text's end as there is room for."""
         text = snapshot['text']
         begin = (f'[{elapsed_s:4.1f} s] {self._camera.name} at most {self._age(snapshot):>7} old, '
@@ -61,12 +38,13 @@ class TextView:
         newest = text['shown'][-1] if text['shown'] else None
         said = '' if newest is None else (
             ' '.join(newest['text'].split()) or f'({newest["question"]})')
-        return begin + (said if len(said) <= room else '…' + said[-room + 1:])
+        return Text(begin + (said if len(said) <= room else '…' + said[-room + 1:]),
+                    no_wrap=True, overflow='crop')
 
     def _age(self, snapshot: Mapping[str, Any]) -> str:
         return in_ms(snapshot['streams'][self._camera.name]['stalest_ms'])
 
-    def _growing(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> Group:
+    def _picture(self, snapshot: Mapping[str, Any], elapsed_s: float, seconds: float) -> Group:
         figures, text = snapshot['streams'][self._camera.name], snapshot['text']
         stalest_ms = figures['stalest_ms']
         is_stale = stalest_ms is None or stalest_ms > self._camera.max_age_ms
@@ -97,8 +75,8 @@ class TextView:
 
 
 def comparison(plan: DemoPlan, cameras: Mapping[str, StreamReport],
-               texts: Mapping[str, TextReport], caption: str) -> Table:
-    """Put the arms above each other; arms go by their names. Fits 80 columns."""
+               texts: Mapping[str, TextReport], caption: str) -> Constrain:
+    """Put the arms above each other; arms go by their names. At most 80 columns wide."""
     camera = plan.streams[0]
     table = Table(title=f'{camera.name} at {camera.rate_hz:g} Hz, results of at most '
                         f'{camera.max_age_ms} ms, and a language model', caption=caption)
@@ -112,7 +90,7 @@ def comparison(plan: DemoPlan, cameras: Mapping[str, StreamReport],
             name, coloured(report.coverage_percent / 100), in_ms(report.longest_gap_ms),
             in_ms(report.age_p95_ms), str(text.answers), str(text.tokens), in_ms(text.answer_ms),
             str(sum(text.refused.values())))
-    return table
+    return Constrain(table, WIDEST)
 
 
 def refusals(name: str, record: Mapping[str, Any]) -> list[str]:
