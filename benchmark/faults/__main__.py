@@ -20,7 +20,8 @@ def main() -> int:
     parser.add_argument('names', nargs='*', help='of faults; all by default')
     parser.add_argument('--list', action='store_true', help='say which there are')
     parser.add_argument('--http', action='store_true',
-                        help='send inferences over HTTP; faults of the network stay with gRPC')
+                        help='send inferences over HTTP; faults of the network and models that '
+                             'stream their answers stay with gRPC')
     parser.add_argument('--output', type=Path, default=ROOT / 'build' / 'faults')
     options = parser.parse_args()
     unknown = sorted(set(options.names) - cases.keys())

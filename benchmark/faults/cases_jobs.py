@@ -13,17 +13,51 @@ def works_again(jobs: Jobs) -> None:
     until(lambda: jobs.ends_of_one() == {'completed': 2}, 15.0, 'no text comes any more')
 
 
+def server_killed(world: World, jobs: Jobs) -> None:
+    """Kill the server under a text and start it again."""
+    jobs.be_busy()
+    world.server.kill()
+    ends = jobs.ends()
+    assert ends['backend_failed'] >= 1 and ends['completed'] < 4, ends
+    jobs.start_server()
+    world.mended()
+    works_again(jobs)
+
+
+def server_frozen(world: World, jobs: Jobs) -> None:
+    """Let the server stand still under a text until its time is over."""
+    world.wait_until_warm()
+    world.server.pause()
+    try:
+        jobs.be_busy()
+        until(lambda: not world.is_ready, 6.0, 'the node still says that it is ready')
+    finally:
+        world.server.resume()
+    world.mended()
+    ends = jobs.ends()
+    assert ends['backend_timeout'] >= 1, ends
+    works_again(jobs)
+
+
 @fault('the server is killed while a text is generated, and started again', starts_itself=True,
        recovery_s=8.0, is_fast=True)
 def jobs_server_killed(world: World) -> None:
     with Jobs(world) as jobs:
-        jobs.be_busy()
-        world.server.kill()
-        ends = jobs.ends()
-        assert ends['backend_failed'] >= 1 and ends['completed'] < 4, ends
-        jobs.start_server()
-        world.mended()
-        works_again(jobs)
+        server_killed(world, jobs)
+
+
+@fault('the server is killed while a model streams a text, and started again',
+       starts_itself=True, recovery_s=8.0)
+def jobs_streamed_server_killed(world: World) -> None:
+    with Jobs(world, is_streamed=True) as jobs:
+        server_killed(world, jobs)
+
+
+@fault('the server stands still while a model streams a text, then goes on', starts_itself=True,
+       recovery_s=8.0)
+def jobs_streamed_server_frozen(world: World) -> None:
+    with Jobs(world, is_streamed=True) as jobs:
+        server_frozen(world, jobs)
 
 
 @fault('the server is told to end while a text is generated, and started again',
@@ -42,17 +76,7 @@ def jobs_server_restarted(world: World) -> None:
        recovery_s=8.0)
 def jobs_server_frozen(world: World) -> None:
     with Jobs(world) as jobs:
-        world.wait_until_warm()
-        world.server.pause()
-        try:
-            jobs.be_busy()
-            until(lambda: not world.is_ready, 6.0, 'the node still says that it is ready')
-        finally:
-            world.server.resume()
-        world.mended()
-        ends = jobs.ends()
-        assert ends['backend_timeout'] >= 1, ends
-        works_again(jobs)
+        server_frozen(world, jobs)
 
 
 @fault('the generative model is unloaded and loaded again', starts_itself=True, recovery_s=8.0)

@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from benchmark.faults.staging import add_model, until, WRITER_TOKEN_MS
+from benchmark.faults.staging import (add_model, STREAMED_WRITER, until, WRITER,
+                                      WRITER_TOKEN_MS)
 from benchmark.faults.world import REASONS, World
 
 from rclpy.qos import QoSProfile, QoSReliabilityPolicy
@@ -21,10 +22,13 @@ class Jobs:
 
     Prompts carry no stamp, so those of the topic are counted; jobs of the service are known by
     their number.
+
+    :param is_streamed: whether the model is decoupled, so that each token comes by itself.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, is_streamed: bool = False) -> None:
         self._world = world
+        self._is_streamed = is_streamed
         self._accepted: list[int] = []
         self._prompts = 0
         self._of_service: list[RequestStatus] = []
@@ -33,6 +37,9 @@ class Jobs:
     def __enter__(self) -> 'Jobs':
         world, node = self._world, self._world.node
         add_model(world.models, 'writer', 'counter', WRITER_TOKEN_MS)
+        if self._is_streamed:
+            with open(world.models / 'writer' / 'config.pbtxt', 'a', encoding='utf-8') as config:
+                config.write('model_transaction_policy { decoupled: true }\n')
         world.server.load_model('writer')
         reliable = QoSProfile(depth=100, reliability=QoSReliabilityPolicy.RELIABLE)
         self._readers = [
@@ -41,7 +48,7 @@ class Jobs:
                                 ('/ask/vig/status', self._of_topic))]
         self._asker = node.create_publisher(String, '/ask', reliable)
         self._service = node.create_client(Generate, '/governor/generate')
-        world.start_node(writes=True)
+        world.start_node(writer=STREAMED_WRITER if self._is_streamed else WRITER)
         self.wait_until_listening()
         assert self.ends_of_one() == {'completed': 2}, world.log[-2500:]
         return self

@@ -39,11 +39,11 @@ class NodeProcess:
         return (self.folder / f'node-{self._runs}.log').read_text(errors='replace')
 
     def launch(self, *, autostart: bool, backend: str, endpoint: str, sim_time: bool,
-               writes: bool) -> None:
+               writer: str) -> None:
         """Start the process; see ``World.start_node`` for the parameters."""
         self._runs += 1
         path = self.folder / 'vig.yaml'
-        path.write_text(config_text(endpoint, self.streams, backend, writes=writes),
+        path.write_text(config_text(endpoint, self.streams, backend, writer=writer),
                         encoding='utf-8')
         command = [sys.executable, '-m', 'vig_governor.node', '--ros-args',
                    '-p', f'config:={path}', '-p', f'autostart:={str(autostart).lower()}',

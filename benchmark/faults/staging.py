@@ -33,6 +33,7 @@ WRITER = """\
     variants:
       - {id: only, backend_model: writer, quality: {value: 1.0, source: user_declared},
          profile: {p50_us: 450000, p99_us: 500000}}"""
+STREAMED_WRITER = f'{WRITER}\n    decoupled: true'
 PROMPTS = """\
   questions: {topic: /ask, type: std_msgs/msg/String, model: writer, time_source: arrival}"""
 WRITER_TOKEN_MS = 20
@@ -75,13 +76,12 @@ def add_model(folder: Path, name: str, template: str, runtime_ms: int) -> None:
                      f'value {{ string_value: "{runtime_ms}" }} }}\n')
 
 
-def config_text(endpoint: str, streams: Streams, backend: str = '', *,
-                writes: bool = False) -> str:
+def config_text(endpoint: str, streams: Streams, backend: str = '', *, writer: str = '') -> str:
     """
     Write the configuration of a world.
 
     :param backend: lines for that block.
-    :param writes: with the generative model ``writer`` and prompts on the topic ``/ask``.
+    :param writer: block of the generative model ``writer``, which gets prompts on ``/ask``.
     """
     lines = ['version: 1', 'backend:', f'  grpc_endpoint: "{endpoint}"', '  slots: 1',
              f'  inference_timeout_ms: {round(TIMEOUT_S * 1000)}',
@@ -94,13 +94,13 @@ def config_text(endpoint: str, streams: Streams, backend: str = '', *,
                   'quality: {value: 1.0, source: user_declared},',
                   f'         profile: {{p50_us: {runtime_ms * 1000 + 2000}, '
                   f'p99_us: {runtime_ms * 1000 + 10000}}}}}']
-    lines += [WRITER] if writes else []
+    lines += [writer] if writer else []
     lines.append('streams:')
     for name in streams:
         lines += [f'  {name}:', f'    topic: /fault/{name}', '    type: sensor_msgs/msg/Image',
                   f'    model: {name}',
                   '    input: {tensor: IMAGE, encoder: image, dtype: UINT8, layout: HWC}']
-    lines += [PROMPTS] if writes else []
+    lines += [PROMPTS] if writer else []
     return '\n'.join(lines) + '\n'
 
 

@@ -109,13 +109,13 @@ class World(NodeProcess):
     # ---- the node ----
 
     def start_node(self, *, waits: bool = True, autostart: bool = True, backend: str = '',
-                   endpoint: str = '', sim_time: bool = False, writes: bool = False) -> None:
+                   endpoint: str = '', sim_time: bool = False, writer: str = '') -> None:
         """
         Start the node process; without ``waits`` it need not become active.
 
         :param backend: lines for the block ``backend``.
         :param sim_time: run it with ``use_sim_time``.
-        :param writes: with a generative model, see ``jobs``.
+        :param writer: block of a generative model, see ``jobs``.
         """
         self.readiness.clear()
         self.diagnostics.clear()
@@ -123,7 +123,7 @@ class World(NodeProcess):
         if self._is_over_http and not endpoint:
             backend += f'\n  http_endpoint: "{self.server.http_endpoint}"'
         self.launch(autostart=autostart, backend=backend, endpoint=endpoint or self.endpoint,
-                    sim_time=sim_time, writes=writes)
+                    sim_time=sim_time, writer=writer)
         if waits:
             self.wait_until_listening()
 
