@@ -9,7 +9,8 @@ Rules:
 - Under ``latest_per_key`` the keys take turns: the candidate is the one served longest ago. By
   deadline alone, cameras of one rate fall into step and one of them gets half of what others do.
 - A job between two quanta keeps its place: in front of those that came later, without counting to
-  the capacity. Under ``latest`` a newer capture ends it like any other that waits.
+  the capacity. Under ``latest`` a newer capture ends it like any other that waits, but needs room
+  of its own, as it would while a quantum of that job runs.
 - ``fifo`` and ``never_drop`` keep their order and are never superseded.
 - A full queue ends one request with ``capacity``: the new one, or, where the contract says
   ``reject_oldest_non_protected`` and the class allows it, the one that waits longest.
@@ -72,20 +73,20 @@ class WaitingQueue:
         waiting = self._waiting.get(self.supersession_key(key))
         return 0 if waiting is None else waiting.payload_bytes
 
-    def offer(self, request: Request) -> Ended | None:
-        """Let a request wait; name the request that ends for it, which may be itself."""
+    def offer(self, request: Request) -> tuple[Ended, ...]:
+        """Let a request wait; name the requests that end for it, one of which may be itself."""
         ended = self._offer_latest(request) if self._is_latest else self._append(request)
         self._find_head()
         return ended
 
-    def readmit(self, request: Request) -> Ended | None:
+    def readmit(self, request: Request) -> tuple[Ended, ...]:
         """Let a job wait for its next quantum; name it if a newer capture has come meanwhile."""
         if not self._is_latest:
             self._waiting[request.request_id] = request
             self._waiting = dict(sorted(self._waiting.items(),
                                         key=lambda item: item[1].sequence))
             self._find_head()
-            return None
+            return ()
         key = self.supersession_key(request.key)
         newest = self._newest_dispatched.get(key)
         waiting = self._waiting.get(key)
@@ -93,11 +94,11 @@ class WaitingQueue:
             newest = waiting.generation_ns, waiting.request_id
         if newest is not None and newest[1] > request.request_id and (
                 newest[0] >= request.generation_ns):
-            return Ended(request, Reason.SUPERSEDED,
-                         Replaced(newest[1], newest[0] - request.generation_ns))
+            return (Ended(request, Reason.SUPERSEDED,
+                          Replaced(newest[1], newest[0] - request.generation_ns)),)
         self._waiting[key] = request
         self._find_head()
-        return None
+        return ()
 
     def remove(self, request: Request) -> None:
         """Take a request out: it starts or ends."""
@@ -126,11 +127,15 @@ class WaitingQueue:
         self._turns.clear()
         self._find_head()
 
-    def _append(self, request: Request) -> Ended | None:
+    def _append(self, request: Request) -> tuple[Ended, ...]:
+        """Let a request wait if there is room, or room can be made."""
         ended = self._make_room(request)
-        if ended is None or ended.request is not request:
-            self._waiting[request.request_id] = request
-        return ended
+        if ended is None:
+            self._waiting[self._place(request)] = request
+            return ()
+        if ended.request is not request:
+            self._waiting[self._place(request)] = request
+        return (ended,)
 
     def _find_head(self) -> None:
         waiting = self._waiting.values()
@@ -146,25 +151,26 @@ class WaitingQueue:
     def _place(self, request: Request) -> object:
         return self.supersession_key(request.key) if self._is_latest else request.request_id
 
-    def _offer_latest(self, request: Request) -> Ended | None:
+    def _offer_latest(self, request: Request) -> tuple[Ended, ...]:
         key = self.supersession_key(request.key)
         dispatched = self._newest_dispatched.get(key)
         if dispatched is not None and request.generation_ns <= dispatched[0]:
-            return Ended(request, Reason.SUPERSEDED, Overtaken(
-                dispatched[1], dispatched[0] - request.generation_ns, has_started=True))
+            return (Ended(request, Reason.SUPERSEDED, Overtaken(
+                dispatched[1], dispatched[0] - request.generation_ns, has_started=True)),)
         waiting = self._waiting.get(key)
         if waiting is None:
-            ended = self._make_room(request)
-            if ended is None or ended.request is not request:
-                self._waiting[key] = request
-            return ended
+            return self._append(request)
         if request.generation_ns < waiting.generation_ns:
-            return Ended(request, Reason.SUPERSEDED, Overtaken(
+            return (Ended(request, Reason.SUPERSEDED, Overtaken(
                 waiting.request_id, waiting.generation_ns - request.generation_ns,
-                has_started=False))
-        self._waiting[key] = request
-        return Ended(waiting, Reason.SUPERSEDED, Replaced(
+                has_started=False)),)
+        replaced = Ended(waiting, Reason.SUPERSEDED, Replaced(
             request.request_id, request.generation_ns - waiting.generation_ns))
+        if not waiting.has_begun:
+            self._waiting[key] = request
+            return (replaced,)
+        ended = self._append(request)
+        return ended if self._waiting[key] is waiting else (*ended, replaced)
 
     def _make_room(self, request: Request) -> Ended | None:
         if len(self._waiting) < self.model.capacity:

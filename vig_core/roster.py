@@ -76,18 +76,18 @@ class Roster:
         """Let a request wait (again), and end whichever request ends for it."""
         self.requests[request.request_id] = request
         queue = self.queues[request.model.name]
-        ended: Ended | None = (queue.readmit(request) if request.has_begun
-                               else queue.offer(request))
+        ended: tuple[Ended, ...] = (queue.readmit(request) if request.has_begun
+                                    else queue.offer(request))
         if queue.head is not None:
             self.watch(request)
             if queue.head is not request:
                 self.watch(queue.head)
             self._busy_queues[request.model.name] = queue
-        if ended is not None:
-            if ended.request is request:
-                self.drop(request, ended.reason, ended.because)
+        for each in ended:
+            if each.request is request:
+                self.drop(request, each.reason, each.because)
             else:
-                self.drop(ended.request, ended.reason, self._waited(ended.request, ended.because))
+                self.drop(each.request, each.reason, self._waited(each.request, each.because))
 
     def start(self, request: Request, choice: Choice) -> None:
         """Move a waiting request onto a free credit and ask for its dispatch."""

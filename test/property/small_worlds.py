@@ -68,9 +68,7 @@ def _draw_model(chance, name, is_last, slowness, instances):
     p99_ns *= chance.choice([1, slowness])
     profiles = [p99_ns, max(1, p99_ns // 3)][:chance.choice([1, 1, 2])]
     has_cycles = chance.random() < 0.3
-    # Not of several keys: a newer capture takes the place of a begun job beyond the capacity.
-    is_generative = (not is_first and policy is not QueuePolicy.LATEST_PER_KEY
-                     and chance.random() < 0.2)
+    is_generative = not is_first and chance.random() < 0.2
     return Model(
         name, criticality,
         Contract(
