@@ -34,11 +34,8 @@ MAX_TOKENS = 24
 CELLS, QUICK_CELLS = {1: (5.0, 10.0), 2: (10.0,)}, {1: (10.0,), 2: (10.0,)}
 """Rates of the camera by slots."""
 
-QUESTIONS = {1: 2, 2: 1}
-"""
-In hand, by slots. With two slots one: the server has one instance of the writer, in which a second
-text would wait for the first and keep the camera's slot meanwhile (``vig doctor`` warns of it).
-"""
+QUESTIONS = 2
+"""In hand. The server has one instance of the writer, and with two slots the second one waits."""
 
 DEADLINE, MAX_AGE = 0.8, 1.5
 """Of the camera, in periods: a frame that is late misses its cycle, one that fails two."""
@@ -52,7 +49,7 @@ def play(arm: str, slots: int, rate_hz: float, server: TritonServer, costs: Any,
     record, grid = Record(), Grid(period_ns, options.seconds)
     if arm == 'direct':
         direct(server.grpc_endpoint, frame, (CAMERA, WRITER), MAX_TOKENS,
-               QUESTIONS[slots], grid, record)
+               QUESTIONS, grid, record)
     else:
         config = options.output / f'{arm}_{slots}_{rate_hz:g}hz.yaml'
         period_ms = period_ns / NS_PER_MS
@@ -61,7 +58,7 @@ def play(arm: str, slots: int, rate_hz: float, server: TritonServer, costs: Any,
             period_ms=period_ms, deadline_ms=DEADLINE * period_ms, age_ms=MAX_AGE * period_ms,
             max_tokens=MAX_TOKENS, split=str(arm == 'cut').lower(),
             interference=costs.interference(), **costs.figures()), encoding='utf-8')
-        governed(config, frame, QUESTIONS[slots], grid, record)
+        governed(config, frame, QUESTIONS, grid, record)
     return judge(record, arm, slots, rate_hz, grid.window, round(MAX_AGE * period_ns))
 
 

@@ -37,6 +37,7 @@ models:
     variants:
       - id: only
         backend_model: {camera}
+        instances: 1
         profile: {{p50_us: {camera_p50_us}, p99_us: {camera_p99_us}}}
   writer:
     class: best_effort
@@ -55,6 +56,7 @@ models:
     variants:
       - id: only
         backend_model: {writer}
+        instances: 1
         profile: {{p50_us: {quantum_p50_us}, p99_us: {quantum_p99_us}}}
 streams:
   camera: {{topic: /camera, type: sensor_msgs/msg/Image, model: detector,
