@@ -27,6 +27,7 @@ class Room:
     The longest gap that is left to a generative model, and what it holds.
 
     :ivar guarded: the model before whose frames there is so little time.
+    :ivar period_ns: of its frames.
     :ivar smallest_ns: plan of the smallest quantum without anything to read.
     :ivar per_new_token_ns: plan for each token of a new prompt.
     :ivar new_prompt: tokens of the longest prompt that can be begun; -1 where none can.
@@ -34,11 +35,17 @@ class Room:
     """
 
     guarded: str
+    period_ns: int
     gap_ns: int
     smallest_ns: int
     per_new_token_ns: int
     new_prompt: int
     text: int
+
+    def takes_ns(self, work_ns: int) -> int:
+        """Give the least time in which so much is done in gaps like this, which is not empty."""
+        gaps_before = max(0, -(-work_ns // max(1, self.gap_ns)) - 1)
+        return work_ns + gaps_before * (self.period_ns - self.gap_ns)
 
 
 def find_room(system: System, model: Model, guarded: Iterable[Model]) -> Room | None:
@@ -63,5 +70,7 @@ def find_room(system: System, model: Model, guarded: Iterable[Model]) -> Room | 
     prompt, text = (bisect_right(range(MOST_TOKENS), gap_ns, key=lambda tokens: plan_ns(
         tokens, is_new=is_new)) - 1 for is_new in (True, False))
     smallest_ns = plan_ns(0, is_new=True)
-    return Room(name, gap_ns, smallest_ns,
+    period_ns = system.models[name].contract.period_ns
+    assert period_ns is not None
+    return Room(name, period_ns, gap_ns, smallest_ns,
                 (plan_ns(1000, is_new=True) - smallest_ns) // 1000, prompt, text)

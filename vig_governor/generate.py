@@ -30,6 +30,7 @@ def generate(node: Any, request: Generate.Request,
     response.message = problem or job.problem
     if not response.message:
         intake = session.intakes[f'{JOB_STREAM}{request.model}']
+        response.message = intake.outlook.remark(job, age_ns)
         response.request_id = intake.submit(job, node.steady.now_ns() - age_ns)
         response.accepted = True
     return response

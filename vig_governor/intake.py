@@ -20,6 +20,7 @@ from vig_governor.config.streams import StreamBinding
 from vig_governor.generation import Generation
 from vig_governor.messages import payload_bytes, Stamped
 from vig_governor.ports import Clock, Payload
+from vig_governor.prompt_room import Outlook
 
 _log = logging.getLogger(__name__)
 LOG_PERIOD_NS = 10 * NS_PER_S
@@ -86,6 +87,7 @@ class Intake:
     :param read: makes of a serialised message what the encoder reads; ``None``: messages come as
         objects.
     :param generative: of the model, where the messages are prompts.
+    :ivar outlook: of its jobs, the same.
     :ivar stamp_offset_ns: ROS time less the stamp of the last message; negative for one that is
         ahead, ``None`` before the first and after a zero stamp.
     """
@@ -93,8 +95,10 @@ class Intake:
     def __init__(self, binding: StreamBinding, *, clock: Clock, ros_now_ns: Callable[[], int],
                  numbers: Iterator[int], post: Callable[[RequestArrived, Payload], None],
                  read: Callable[[bytes], Any] | None = None,
-                 generative: GenerativeOptions | None = None) -> None:
+                 generative: GenerativeOptions | None = None,
+                 outlook: Outlook | None = None) -> None:
         self.binding = binding
+        self.outlook = outlook
         self._generative = generative
         self._clock = clock
         self._ros_now_ns = ros_now_ns
@@ -108,7 +112,8 @@ class Intake:
         self.faults = {stamp: StampFault() for stamp in Stamp if stamp is not Stamp.TRUSTED}
         self.mismatch = ''
         self.order = CaptureOrder()
-        self._logged_at_ns: dict[Stamp, int] = {}
+        self._logged_at_ns: dict[Stamp | None, int] = {}
+        self._remarks = 0
 
     @property
     def reads_bytes(self) -> bool:
@@ -142,7 +147,9 @@ class Intake:
             detail = getattr(message, 'fault', '') or detail
         self._count(arrived_at_ns, kind, detail)
         if self._generative is not None:
-            self.submit(Generation(self._generative, message.data), generation_ns)
+            job = Generation(self._generative, message.data)
+            self._warn_of(job, arrived_at_ns, generation_ns)
+            self.submit(job, generation_ns)
             return
         self._post(RequestArrived(
             request_id=next(self._numbers), model=binding.model, stream=binding.name,
@@ -167,6 +174,23 @@ class Intake:
             Payload(binding.name, message, received_at_ns=self._clock.now_ns(), job=job))
         return request_id
 
+    def _warn_of(self, job: Generation, arrived_at_ns: int, generation_ns: int) -> None:
+        """Say what becomes of a prompt whose sender gets no answer to its request."""
+        remark = '' if self.outlook is None or job.problem else self.outlook.remark(
+            job, arrived_at_ns - generation_ns)
+        if remark:
+            self._remarks += 1
+            if self._may_log(None, arrived_at_ns):
+                _log.warning('stream %s: %s (prompts like this so far: %d)', self.binding.name,
+                             remark, self._remarks)
+
+    def _may_log(self, kind: Stamp | None, now_ns: int) -> bool:
+        last_ns = self._logged_at_ns.get(kind)
+        if last_ns is not None and now_ns - last_ns < LOG_PERIOD_NS:
+            return False
+        self._logged_at_ns[kind] = now_ns
+        return True
+
     def _count(self, arrived_at_ns: int, kind: Stamp, detail: str) -> None:
         self.received += 1
         self.mismatch = ''
@@ -180,8 +204,6 @@ class Intake:
         fault = self.faults[kind]
         fault.count += 1
         fault.detail = detail
-        last_ns = self._logged_at_ns.get(kind)
-        if last_ns is None or arrived_at_ns - last_ns >= LOG_PERIOD_NS:
-            self._logged_at_ns[kind] = arrived_at_ns
+        if self._may_log(kind, arrived_at_ns):
             _log.warning('stream %s: %s (%s so far: %d)', self.binding.name, detail, kind.value,
                          fault.count)

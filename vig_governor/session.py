@@ -27,6 +27,7 @@ from vig_governor.held import Sent
 from vig_governor.intake import Intake
 from vig_governor.metrics import Metrics
 from vig_governor.ports import Clock, Scheduling, Sink
+from vig_governor.prompt_room import Outlook
 from vig_governor.publishing import Publishing, StreamOutputs
 from vig_governor.recorder import DEFAULT_MAX_BYTES, RecordingScheduler, TraceWriter
 from vig_governor.watch import ServerWatch
@@ -116,7 +117,9 @@ class Session:
                                  post=self.actor.post,
                                  read=None if binding.is_generative else reader_of(
                                      assembly.encoders[binding.name], binding.message_type),
-                                 generative=config.generative.get(binding.model))
+                                 generative=config.generative.get(binding.model),
+                                 outlook=Outlook(system, system.models[binding.model])
+                                 if binding.is_generative else None)
             for binding in (*config.streams, *config.job_streams)}
         self.monitors: list[StreamDiagnostics] = []
         self.authority = AuthorityCheck(config, governed.backend, self.actor.post)

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from vig_core.actions import Dispatch
 from vig_core.cooperative import Cooperative
 from vig_core.events import BackendCompleted, BackendFailed, QuantumCompleted
+from vig_core.room import find_room
 from vig_core.units import ms
 from virtual_server import arrive, model, system
 from witness import Witness
@@ -160,3 +161,26 @@ def test_a_frame_that_nobody_expected_waits_for_one_quantum_at_most(workload, sc
         between = Counter(action.request_id for begin_ns, _, action, _ in quanta
                           if arrival.generation_ns < begin_ns < start_ns)
         assert not between, 'a quantum was started while a frame waited'
+
+
+@given(costs, st.sampled_from([3, 10, 20]), st.integers(0, 30), st.integers(0, 99))
+def test_no_text_is_written_in_less_time_than_its_room_has(cost, frame, prompt, at):
+    """Where runtimes are those of the profiles and the camera keeps its period."""
+    camera = model('cam', criticality='protected', period=33, deadline=33, max_age=66, p50=frame)
+    writer = model('llm', 'fifo', criticality='best_effort', p50=1, deadline=10_000,
+                   cooperative=cost)
+    setup = system(camera, writer)
+    moments = sorted([(33 * k, 'cam', {}) for k in range(100)]
+                     + [(at + 0.5, 'llm', {'prompt_tokens': prompt})], key=lambda each: each[0])
+    arrivals = [arrive(number, name, moment, **options)
+                for number, (moment, name, options) in enumerate(moments)]
+    witness, _, quanta = run(setup, arrivals, ['all'], ms(frame), ms(3300))
+    room = find_room(setup, writer, [camera])
+    whole_ns = cost.cost_ns(prompt, cost.max_total_tokens, is_new=True)
+    job = next(number for number, moment in enumerate(moments) if moment[1] == 'llm')
+    if prompt > room.new_prompt:
+        assert not quanta
+    elif job in witness.ended:
+        end_ns, end = witness.ended[job]
+        assert end.tokens == cost.max_total_tokens
+        assert end_ns - ms(at + 0.5) >= room.takes_ns(whole_ns)

@@ -158,7 +158,9 @@ def test_information_that_was_old_when_it_was_asked_about_has_its_age(stage, fie
 def test_a_job_older_than_max_age_is_not_started(stage):
     talk = Talk(stage, writer_text(max_age_ms=30_000))
     stage.activate()
-    status, texts = talk.outcome(talk.ask('count to 1:', age_us=40_000_000).request_id)
+    answer = talk.ask('count to 1:', age_us=40_000_000)
+    assert answer.accepted and '(max_age) was 10 s ago' in answer.message
+    status, texts = talk.outcome(answer.request_id)
     assert status.reason == RequestStatus.STALE and not texts
 
 
@@ -248,6 +250,25 @@ def test_a_run_with_quanta_replays_to_the_identical_decisions(stage, tmp_path):
     assert [end.tokens for end in outcome.ends] == [5, 9]
 
 
+def test_prompts_on_a_topic_that_fit_no_gap_are_logged_now_and_then_with_their_number(
+        stage, caplog):
+    Talk(stage, guarded(100), writer_text(more='      new_prompt_per_token_us: 20000\n'),
+         streams=stream_text('front', '/cam', 'detector') + prompts())
+    ends = Reader(stage.client, RequestStatus, '/ask/vig/status')
+    stage.activate()
+    asker = stage.camera('/ask', kind=String)
+    for count, prompt in enumerate(('count to 3!!!!!:', 'count to 4!!!!!:', '!' * 101), 1):
+        asker.publish(String(data=prompt))
+        ends.wait_for(count)
+    intake = stage.node.session.intakes['questions']
+    wait_until(lambda: intake.received == 3)
+    warned = [record.getMessage() for record in caplog.records
+              if 'prompts like this' in record.getMessage()]
+    assert len(warned) == 1 and intake._remarks == 2
+    assert warned[0].startswith('stream questions: no gap before a frame of detector is longer')
+    assert warned[0].endswith('stays away (prompts like this so far: 1)')
+
+
 @pytest.fixture
 def mortal(tmp_path_factory):
     """Give a server of its own that may be killed."""
@@ -287,7 +308,10 @@ def test_a_prompt_longer_than_any_gap_is_told_at_the_start_and_in_its_end(stage)
     camera = stage.camera()
     frames = Reader(stage.client, RequestStatus, '/cam/vig/status')
     feed(camera, frames, 3)
-    job = talk.ask(f'count to 3{"!" * 80}:').request_id
+    answer = talk.ask(f'count to 3{"!" * 80}:')
+    assert answer.accepted and 'the first quantum of this prompt (84 tokens) plans' in (
+        answer.message)
+    job = answer.request_id
     end = time.monotonic() + 10
     while not talk.ends.messages and time.monotonic() < end:
         feed(camera, frames)
@@ -315,7 +339,8 @@ def test_any_job_that_is_asked_for_is_refused_in_words_or_ends_once(stage, caplo
         request = Generate.Request(model=model, prompt=prompt, max_tokens=max_tokens,
                                    age_us=age_us, generation_ns=generation_ns)
         answer = generate(stage.node, request, Generate.Response())
-        assert answer.accepted == bool(answer.request_id) == (not answer.message)
+        assert answer.accepted == bool(answer.request_id)
+        assert answer.accepted or answer.message
         if answer.accepted:
             status, texts = talk.outcome(answer.request_id)
             assert status.reason == RequestStatus.COMPLETED or status.detail
