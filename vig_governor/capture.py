@@ -107,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
     if not 0 < options.timeout_s <= LONGEST_S:
         raise NothingCaptured(f'--timeout-s {options.timeout_s:g}: between 0 and {LONGEST_S:g} '
                               'are possible')
+    if options.output.exists() and not options.output.is_dir():
+        raise NothingCaptured(f'-o {options.output}: this is a file; name a folder')
     config = load_config(options.config)
     reasons = {each.name: _why_left_out(each) for each in config.streams}
     chosen = tuple(each for each in config.streams if not reasons[each.name])

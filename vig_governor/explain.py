@@ -28,7 +28,8 @@ def add_parser(subparsers: Any) -> None:
                         help='a recorded trace; without one a running node is asked')
     parser.add_argument('stream', metavar='STREAM', help='its name in the configuration')
     which = parser.add_mutually_exclusive_group()
-    which.add_argument('--last', type=int, default=0, metavar='N', help='the newest N requests')
+    which.add_argument('--last', type=int, default=0, metavar='N',
+                       help='the newest N requests; default all that are remembered')
     which.add_argument('--request', type=int, default=0, metavar='ID',
                        help='this one, as RequestStatus names it')
     which.add_argument('--stamp', default='', metavar='SEC.NSEC',
@@ -94,10 +95,7 @@ def from_trace(recorded: Recorded, stream: str, request_id: int, last: int) -> l
                     and streams.get(action.request_id) == stream
                     and request_id in (0, action.request_id)]
     if not decided:
-        known = sorted({*recorded.system.streams, *streams.values()})
-        if stream not in known:
-            raise VigError(f'{recorded.path}: there is no stream {stream!r}; there are '
-                           f'{", ".join(known) or "none"}')
+        recorded.check_stream(stream)
         mine = sorted(number for number, name in streams.items() if name == stream)
         there_is = f'requests {mine[0]} to {mine[-1]}' if mine else 'nothing'
         wanted = f'request {request_id} of stream {stream}' if request_id else f'stream {stream}'

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 import os
 
-from vig_core.events import Event
+from vig_core.events import Event, RequestArrived
 from vig_core.model import System
 from vig_core.scheduler import Scheduler
 
@@ -32,6 +32,18 @@ class Recorded:
     state: bytes | None = None
     events: list[tuple[int, Event, str]] = field(default_factory=list)
     digest: str | None = None
+
+    def check_stream(self, name: str) -> None:
+        """
+        See that a stream is one of this trace.
+
+        :raises TraceError: it is none; names those that there are.
+        """
+        known = {*self.system.streams, *(event.stream for _, event, _ in self.events
+                                         if isinstance(event, RequestArrived))}
+        if name not in known:
+            raise TraceError(f'{self.path}: there is no stream {name!r}; there are '
+                             f'{", ".join(sorted(known)) or "none"}')
 
     def scheduler(self) -> Scheduler:
         """

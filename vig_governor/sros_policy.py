@@ -6,6 +6,7 @@ create_enclave`` and ``create_permission`` turn it into signed permissions.
 """
 
 import argparse
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,6 +22,7 @@ SERVICES = (
     'get_available_transitions', 'get_transition_graph', 'describe_parameters', 'get_parameters',
     'get_parameter_types', 'list_parameters', 'set_parameters', 'set_parameters_atomically',
     'get_type_description')
+_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 
 
 def policy_of(config: Config, *, namespace: str = '/', node: str = 'governor',
@@ -78,6 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the policy of one file."""
     if not arguments.namespace.startswith('/'):
         raise VigError(f'--namespace {arguments.namespace}: a namespace starts with a slash')
+    parts = [('--namespace', one) for one in arguments.namespace.split('/') if one]
+    for option, part in (*parts, ('--name', arguments.name)):
+        if _NAME.fullmatch(part) is None:
+            raise VigError(f'{option}: {part!r} is no name of ROS, which has letters, digits and '
+                           'underscores and does not begin with a digit')
     config = load_config(arguments.config)
     if not config.streams and not config.job_streams:
         raise VigError(f'{config.source}: has no streams and no model that answers prompts, so '

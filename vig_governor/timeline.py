@@ -47,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name, value in (('--from', arguments.begin), ('--seconds', arguments.seconds)):
         if value is not None and not 0 <= value < 1e9:
             raise VigError(f'{name} {value:g}: must be 0 s or more')
+    if arguments.seconds == 0:
+        raise VigError('--seconds 0: nothing would be drawn; give more, or leave it out')
     recorded = read_trace(arguments.trace)
     seconds = arguments.seconds
     if seconds is None and output.suffix in ('.png', '.svg'):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from vig_core.actions import Action, Defer, Dispatch, ReleaseInput, ReportOverload, Terminate
-from vig_core.errors import RefusedEvent
+from vig_core.errors import RefusedEvent, VigError
 from vig_core.events import Event, RequestArrived, Woke
 from vig_core.units import NS_PER_MS, text_ms
 
@@ -19,12 +19,17 @@ def add_parser(subparsers: Any) -> None:
     show = actions.add_parser('show', help='tell it as a story, times in ms from its begin')
     show.add_argument('trace', metavar='TRACE')
     show.add_argument('--stream', help='only what concerns this stream')
-    show.add_argument('--limit', type=int, default=0, metavar='N', help='the first N lines')
+    show.add_argument('--limit', type=int, default=0, metavar='N',
+                      help='the first N lines; default all')
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the story."""
+    if arguments.limit < 0:
+        raise VigError(f'--limit {arguments.limit}: must be 0 (all lines) or more')
     recorded = read_trace(arguments.trace)
+    if arguments.stream is not None:
+        recorded.check_stream(arguments.stream)
     for number, line in enumerate(story(recorded, arguments.stream)):
         if arguments.limit and number >= arguments.limit:
             break
@@ -49,7 +54,8 @@ def story(recorded: Recorded, stream: str | None = None) -> Iterable[str]:
             decided: tuple[Action, ...] = scheduler.handle(event, now_ns=at_ns)
         except RefusedEvent as error:
             decided = ()
-            lines.append(f'{at} out  refused: {error}')
+            if stream in (None, concerned):
+                lines.append(f'{at} out  refused: {error}')
         lines += [f'{at} out  {_action(action)}' for action in decided
                   if stream in (None, streams.get(getattr(action, 'request_id', -1)))]
         yield from lines

@@ -89,3 +89,9 @@ def test_a_stream_of_prompts_is_left_out_and_the_cameras_are_captured(
 def test_an_impossible_option_is_refused_before_anything_starts(option, tmp_path, capsys):
     code = main(['capture', '-c', str(tmp_path / 'none.yaml'), '-o', str(tmp_path), option])
     assert code == 1 and 'are possible' in capsys.readouterr().err
+
+
+def test_an_output_that_is_a_file_is_refused_before_anything_starts(tmp_path, capsys):
+    (tmp_path / 'frames').touch()
+    code = main(['capture', '-c', str(tmp_path / 'none.yaml'), '-o', str(tmp_path / 'frames')])
+    assert code == 1 and 'frames: this is a file; name a folder' in capsys.readouterr().err

@@ -99,6 +99,20 @@ def test_a_server_that_does_not_answer_fails_once_and_the_rest_is_skipped(contex
     only(server_checks.check_models(away), Level.SKIP, 'does not answer')
 
 
+@pytest.mark.parametrize('problem, text, remedy', [
+    ('no answer (refused (UNAVAILABLE)): start the server', 'no answer (refused (UNAVAILABLE))',
+     'start the server'),
+    ('no answer (UNAUTHENTICATED): the server refuses the token',
+     'no answer (UNAUTHENTICATED)', 'the server refuses the token'),
+    ('backend.security.token_file: t holds no token',
+     'backend.security.token_file: t holds no token', 'correct the block backend, or start the '
+                                                      'server')])
+def test_what_to_do_about_a_server_that_does_not_answer_is_said_once(context, problem, text,
+                                                                     remedy):
+    found, = server_checks.check_reachable(on_server(context(), problem=problem))
+    assert (found.text, found.remedy) == (text, remedy)
+
+
 def test_a_model_that_is_missing_is_named(context):
     away = on_server(context(), not_ready={'detector_large': "no model 'detector_large'"})
     only(server_checks.check_models(away), Level.FAIL, 'detector_large')
@@ -183,6 +197,12 @@ def test_the_command_that_measures_again_never_names_its_input_as_output(tmp_pat
     made = Context(config=load_config(tmp_path / 'measured.yaml'))
     found = only(profile_checks.check_profiles(made), Level.FAIL)
     assert found.remedy.endswith('measured.yaml -o measured-again.yaml')
+
+
+def test_without_a_profile_there_is_no_manifest_to_compare(context):
+    text = changed('        profile: {p50_us: 20000, p99_us: 25000}\n', '')
+    made = context(text, manifests={'detector_large': manifest()})
+    only(profile_checks.check_manifests(made), Level.SKIP, 'no variant', 'has a profile')
 
 
 def test_a_p99_of_few_samples_is_told(context):
@@ -451,6 +471,11 @@ def test_a_wrong_file_is_not_ready(tmp_path, capsys):
     code, out = run(tmp_path, capsys, changed('slots: 1', 'slots: 0'), '--offline')
     assert code == 1 and 'vig.yaml:3:' in out and 'backend.slots = 0' in out
     assert out.splitlines()[-1].startswith('NOT_READY: 1 FAIL (D01)')
+
+
+def test_listening_for_less_than_nothing_is_refused(tmp_path, capsys):
+    assert cli.main(['doctor', '-c', str(tmp_path), '--offline', '--listen-s', '-1']) == 1
+    assert capsys.readouterr().err == '--listen-s -1: between 0 and 60 are possible\n'
 
 
 def test_json_holds_every_number(tmp_path, capsys):

@@ -5,6 +5,7 @@ import os
 from config_text import changed, COMPLETE, load, SIMPLE
 import pytest
 
+from vig_governor.cli import main
 from vig_governor.config import load_config
 from vig_governor.config.schema_model import Artifact, Manifest, Profile
 from vig_governor.measure.calibrate_cli import between_models, pairs_of
@@ -23,6 +24,17 @@ def source(tmp_path):
     path = tmp_path / 'vig.yaml'
     path.write_text('# my words\n' + SIMPLE, encoding='utf-8')
     return path
+
+
+@pytest.mark.parametrize('place, words', [
+    ('no/where/x.json', 'there is no folder'), ('.', 'this is a folder')])
+@pytest.mark.parametrize('command', [['profile'], ['calibrate', '-o', 'new.yaml']])
+def test_figures_that_have_no_place_are_refused_before_anything_is_measured(
+        source, tmp_path, monkeypatch, capsys, command, place, words):
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, '-c', str(source), '--json', place]) == 1
+    said = capsys.readouterr()
+    assert f'--json {place}: {words}' in said.err and not said.out
 
 
 def written(source, output, figures):

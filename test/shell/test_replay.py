@@ -179,6 +179,7 @@ def test_what_if_without_a_model_of_the_trace_is_refused(trace, contract, capsys
 
 @pytest.mark.parametrize('content, words', [
     (b'', 'the file is empty'), (b'hello\nworld', 'is no MCAP file'),
+    (b'[1,2', 'is no MCAP file'),
     (b'\x89MCAP0\r\n' + b'\x01' * 200, 'is no MCAP file')])
 def test_what_is_no_trace_is_named(tmp_path, content, words, capsys):
     path = tmp_path / 'x.mcap'
@@ -238,6 +239,15 @@ def test_the_story_tells_events_and_decisions(trace, capsys):
     assert any('in   arrive 1 cam stream front captured' in line for line in lines)
     assert any('out  dispatch 1 main planned' in line for line in lines)
     assert any('terminate' in line for line in lines)
+
+
+@pytest.mark.parametrize('arguments, words', [
+    (['--stream', 'nobody'], "there is no stream 'nobody'; there are front"),
+    (['--limit', '-1'], '--limit -1: must be 0 (all lines) or more')])
+def test_a_part_of_the_story_that_cannot_be_is_said(trace, arguments, words, capsys):
+    assert main(['trace', 'show', str(trace), *arguments]) == 1
+    said = capsys.readouterr()
+    assert words in said.err and not said.out
 
 
 def test_every_value_survives_the_trace():

@@ -195,6 +195,7 @@ def test_a_picture_is_drawn(trace, tmp_path, ending):
 @pytest.mark.parametrize('arguments, words', [
     (['-o', 'x.pdf'], "x.pdf: the ending '.pdf' says nothing"),
     (['-o', 'x.html', '--from', '-1'], '--from -1: must be 0 s or more'),
+    (['-o', 'x.png', '--seconds', '0'], '--seconds 0: nothing would be drawn'),
     (['-o', 'x.html', '--from', '60'], 'no request falls into this part'),
     (['-o', '/no/where/x.html'], '/no/where/x.html: cannot be written')])
 def test_what_cannot_be_drawn_is_said(trace, arguments, words, capsys):

@@ -6,11 +6,15 @@ import json
 import sys
 from typing import Any
 
+from vig_core.errors import VigError
+
 from vig_governor.config import ConfigError, load_config
 from vig_governor.doctor.checks import Check, CHECKS, examine
 from vig_governor.doctor.finding import fail, Finding, Result, result_of
 from vig_governor.doctor.look import look
 from vig_governor.doctor.page import page_of, width_of
+
+LONGEST_S = 60.0
 
 
 def add_parser(subparsers: Any) -> None:
@@ -32,6 +36,9 @@ def add_parser(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Look, check, print."""
+    if not 0 <= options.listen_s <= LONGEST_S:
+        raise VigError(f'--listen-s {options.listen_s:g}: between 0 and {LONGEST_S:g} are '
+                       'possible')
     try:
         config = load_config(options.config)
     except ConfigError as error:
@@ -40,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         findings = examine(look(
             config, is_offline=options.offline, asks_ros=not options.no_ros,
-            listen_s=min(max(options.listen_s, 0.0), 60.0), record_folder=options.record))
+            listen_s=options.listen_s, record_folder=options.record))
     result = result_of(finding for _, finding in findings)
     if options.json:
         print(json.dumps(_as_json(findings, result), indent=1))

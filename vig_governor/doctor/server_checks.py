@@ -19,7 +19,9 @@ def check_reachable(context: Context) -> Iterable[Finding]:
     if server is None:
         yield skip(OFFLINE)
     elif server.problem:
-        yield fail(server.problem, 'start the server, or correct backend.grpc_endpoint',
+        said, comma, remedy = server.problem.rpartition('): ')
+        yield fail(f'{said})' if comma else server.problem,
+                   remedy if comma else 'correct the block backend, or start the server',
                    endpoint=context.config.backend.endpoint)
     else:
         yield ok(server.text, name=server.facts.name, version=server.facts.version)

@@ -27,7 +27,9 @@ from vig_governor.measure.lines import QuantumCost
 from vig_governor.measure.manifest import make_manifest, repository_path, ServerFacts
 from vig_governor.measure.new_file import check_output, Figures, new_content, write_file
 from vig_governor.measure.options import add_options, Bench, open_bench, plan_of
-from vig_governor.measure.profile_cli import as_json, plan_as_json, report, write_json
+from vig_governor.measure.profile_cli import (
+    as_json, check_json, plan_as_json, report, write_json,
+)
 from vig_governor.measure.profiling import MeasuredProfile, Plan, Profiler
 from vig_governor.measure.progress import Bars
 from vig_governor.measure.quanta import QuantumMeter
@@ -55,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
     plan = plan_of(options)
     source, output = Path(options.config), options.output
     check_output(source, output, may_replace=options.force)
+    check_json(options.json)
     with open_bench(options) as bench:
         for sentence in bench.skipped:
             print(f'note: {sentence}')

@@ -31,6 +31,7 @@ def add_parser(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Measure and print; 1 where a variant has no profile that can be planned with."""
     plan = plan_of(options)
+    check_json(options.json)
     with open_bench(options) as bench:
         for sentence in bench.skipped:
             print(f'note: {sentence}')
@@ -104,6 +105,17 @@ def _cell_as_json(cell: Cell) -> dict[str, Any]:
             'overrun': cell.overrun, 'failed': cell.failed, 'skipped': cell.skipped,
             'latest_release_ns': cell.latest_release_ns, 'thrown_away': list(cell.reasons),
             'durations_ns': list(cell.durations_ns)}
+
+
+def check_json(path: Path | None) -> None:
+    """
+    See before a long measurement that its file has a place.
+
+    :raises VigError: the folder of ``path`` does not exist, or ``path`` is one.
+    """
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise VigError(f'--json {path}: this is a folder' if path.is_dir() else
+                       f'--json {path}: there is no folder {path.absolute().parent}')
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
