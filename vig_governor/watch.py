@@ -251,6 +251,7 @@ class ServerWatch:
                 _log.warning('somebody else calls model %r at %s; its counter proves nothing '
                              'any more', model, self._backend.endpoint)
             self.state.foreign[model] = reading.foreign
+            self.on_forgotten(model)
         return True
 
     def _check_again(self, model: str) -> None:

@@ -261,6 +261,16 @@ def test_whoever_counts_on_what_a_model_has_read_is_told_when_it_begins_anew(ser
     assert told == [('m', 1), ('m', 1), ('m', 2)], 'before the warm-up and after it'
 
 
+def test_what_somebody_else_lets_a_model_read_takes_the_place_of_our_texts(server, made):
+    told = []
+    made.on_forgotten = told.append
+    for calls in (1, 2):
+        server.finished += 1
+        made.poke()
+        wait_until(lambda: made.state.foreign == {'m': calls})
+    wait_until(lambda: told == ['m', 'm'])
+
+
 def test_a_model_that_was_away_is_warmed_up_and_that_is_told_too(server, made):
     told = []
     server.is_loaded = False
