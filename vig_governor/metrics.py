@@ -7,7 +7,7 @@ if not); ``/readyz`` that a frame which arrives now can run. Knows nothing of RO
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 import socket
 import threading
@@ -119,12 +119,16 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """Read the counters and gauges of this moment."""
         snapshot = self._snapshot()
+        chosen = list(self._variants.items())
+        sent: Counter[tuple[str, str]] = Counter()
+        for (model, stream, _), count in chosen:
+            sent[model, stream] += count
         if snapshot is not None:
-            yield from _of_streams(snapshot.streams)
+            yield from _of_streams(snapshot.streams, sent)
             yield from self._of_system(snapshot)
         variants = CounterMetricFamily('vig_variant_selected', 'Dispatches by variant',
                                        labels=['model', 'stream', 'variant'])
-        for labels, count in list(self._variants.items()):
+        for labels, count in chosen:
             variants.add_metric(labels, count)
         yield variants
 
@@ -137,7 +141,7 @@ class Metrics:
 
         yield counter('vig_stale_compute_seconds', 'Backend time for results that came too late',
                       snapshot.stale_compute_ns / NS_PER_S)
-        yield gauge('vig_stale_compute_ratio', 'Its share of all backend time',
+        yield gauge('vig_stale_compute_ratio', 'Share of the backend time for such results',
                     min(snapshot.stale_compute_ns / self._busy_ns, 1.0) if self._busy_ns else 0.0)
         yield counter('vig_deliberate_idle_seconds', 'Slot time left idle for expected frames',
                       snapshot.deliberate_idle_ns / NS_PER_S)
@@ -201,7 +205,8 @@ _GENERATIVE: tuple[tuple[str, str, Callable[[StreamSnapshot], float | None]], ..
      lambda one: one.fixed_ns / NS_PER_S if one.quanta else None))
 
 
-def _of_streams(streams: Iterable[StreamSnapshot]) -> Iterator[Metric]:
+def _of_streams(streams: Iterable[StreamSnapshot],
+                sent: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
     def counter(name: str, text: str) -> CounterMetricFamily:
         return CounterMetricFamily(name, text, labels=['model', 'stream'])
 
@@ -210,6 +215,8 @@ def _of_streams(streams: Iterable[StreamSnapshot]) -> Iterator[Metric]:
 
     families: list[tuple[Any, Callable[[StreamSnapshot], float | None]]] = [
         (counter('vig_requests_received', 'Requests accepted'), lambda one: one.received),
+        (counter('vig_requests_dispatched', 'Sent to the server; each quantum counts'),
+         lambda one: sent[one.model, one.stream]),
         (counter('vig_deadline_misses', 'Delivered after the deadline'),
          lambda one: one.deadline_misses),
         (counter('vig_deferred_for_protected', 'Held back for the arrival of a higher class'),

@@ -83,6 +83,7 @@ def test_counters_are_those_of_the_scheduler(played, serve):
     front, jobs = scheduler.snapshot(now_ns=ms(201)).streams
     assert values['vig_requests_received_total', 'cam', 'front'] == front.received == 5
     assert values['vig_requests_completed_total', 'cam', 'front'] == 5
+    assert values['vig_requests_dispatched_total', 'cam', 'front'] == 5
     assert values['vig_uncovered_cycles_total', 'cam', 'front'] == (
         front.judged_cycles - front.covered_cycles)
     assert values['vig_weakly_hard_misses', 'cam', 'front'] == front.weakly_hard_misses
