@@ -32,6 +32,7 @@ OLD_PROFILE_VARIABLE = 'FASTRTPS_DEFAULT_PROFILES_FILE'
 OLD_DISTRIBUTIONS = ('humble', 'iron', 'jazzy')
 TRANSPORTS_VARIABLE = 'FASTDDS_BUILTIN_TRANSPORTS'
 LOOK_S = 0.1
+UNHEARD_S = 10.0
 FIRST_RETRY_S = 2.0
 LONGEST_RETRY_S = 30.0
 # The message class with the numbers is not ours to import; launch_ros has them by name.
@@ -179,6 +180,7 @@ class Autostart:
         self._on_failure = on_failure
         self._retry_s = FIRST_RETRY_S
         self._state = 'unconfigured'
+        self._heard = self._unheard = 0
         self._is_done = False
 
     def actions(self):
@@ -207,15 +209,34 @@ class Autostart:
             return []
         if not get_ros_node(context).count_publishers(f'{self._node.node_name}/transition_event'):
             return [self._look_soon()]
-        return [self._request('CONFIGURE')]
+        return self._request('CONFIGURE')
 
     def _request(self, transition):
-        return EmitEvent(event=ChangeState(
-            lifecycle_node_matcher=matches_action(self._node),
-            transition_id=TRANSITIONS[f'TRANSITION_{transition}']))
+        return [EmitEvent(event=ChangeState(
+                    lifecycle_node_matcher=matches_action(self._node),
+                    transition_id=TRANSITIONS[f'TRANSITION_{transition}'])),
+                TimerAction(period=UNHEARD_S, actions=[OpaqueFunction(
+                    function=self._ask_again, args=[transition, self._heard])])]
+
+    def _ask_again(self, context, transition, heard):
+        """
+        Repeat a request of which no event came, then by turns with the other one.
+
+        A node that has not found this launch's subscription yet tells nobody what it did. One
+        that is not in the state for a request refuses it without an event.
+        """
+        if self._is_done or context.is_shutdown or self._heard != heard:
+            return []
+        self._unheard += 1
+        if self._unheard % 2 == 0:
+            transition = 'ACTIVATE' if transition == 'CONFIGURE' else 'CONFIGURE'
+        return [LogInfo(msg=f'{self._node.node_name} has said nothing for {UNHEARD_S:g} s; asking '
+                            f'it to {transition.lower()}'),
+                *self._request(transition)]
 
     def _on_transition(self, context):
         event = context.locals.event
+        self._heard += 1
         came_from, self._state = event.start_state, event.goal_state
         if self._is_done or context.is_shutdown:
             return []
@@ -223,7 +244,7 @@ class Autostart:
             self._is_done = True
             return [LogInfo(msg=f'{self._node.node_name} is active')]
         if self._state == 'inactive' and came_from == 'configuring':
-            return [self._request('ACTIVATE')]
+            return self._request('ACTIVATE')
         if self._state == 'finalized':
             return self._end(f'{self._node.node_name} is finalized and cannot be configured again')
         if self._state in ('unconfigured', 'inactive'):
@@ -249,7 +270,7 @@ class Autostart:
         waits_for = 'inactive' if transition == 'activate' else 'unconfigured'
         if self._is_done or self._state != waits_for:
             return []
-        return [self._request(transition.upper())]
+        return self._request(transition.upper())
 
     def _on_exit(self, event, context):
         """End a launch that would otherwise wait for ever for a node that is dead."""

@@ -1,6 +1,8 @@
 """``ros2 launch`` of governor.launch.py, with real processes."""
 
 from pathlib import Path
+import runpy
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,6 +25,25 @@ def test_the_launch_file_loads_and_describes_its_arguments(launch_packages):
     for name, argument in arguments.items():
         assert len(argument.description) > 20, name
         assert argument.default_value is not None, name
+
+
+def test_a_node_whose_events_are_lost_is_asked_again_and_then_for_the_other_transition(
+        launch_packages):
+    from launch import LaunchContext
+    from launch_ros.events.lifecycle import ChangeState
+    started = runpy.run_path(str(GOVERNOR))['Autostart'](
+        SimpleNamespace(node_name='/governor'), on_failure='retry')
+    asked, context = 'CONFIGURE', LaunchContext()
+    for expected in ('CONFIGURE', 'ACTIVATE', 'ACTIVATE', 'CONFIGURE'):
+        _, request, look = started._ask_again(context, asked, 0)
+        assert (ChangeState.valid_transitions[request.event.transition_id]
+                == f'TRANSITION_{expected}')
+        assert look.period == 10.0
+        asked = expected
+    context.extend_locals({'event': SimpleNamespace(start_state='unconfigured',
+                                                    goal_state='configuring')})
+    started._on_transition(context)
+    assert started._ask_again(context, asked, 0) == []
 
 
 def test_autostart_reaches_active_and_a_frame_comes_back_as_a_result(
