@@ -110,6 +110,15 @@ def test_what_pip_installs_is_pinned_for_the_environments():
     assert needed == set(requirements('runtime.txt'))
 
 
+@pytest.mark.parametrize('name', ['README.md', 'CONTRIBUTING.md', 'docs/getting-started.md'])
+def test_what_rosdep_cannot_install_is_in_the_pip_command_of_each_page(name):
+    commands = re.findall(r'pip install ("[^\n`]+)', (ROOT / name).read_text(encoding='utf-8'))
+    missing = {project(name) for name in WITHOUT_KEY} & set(requirements('runtime.txt'))
+    assert commands and missing
+    for command in commands:
+        assert missing | {'pydantic'} <= {project(word.strip('"')) for word in command.split()}
+
+
 @pytest.mark.parametrize('path', sorted((ROOT / 'requirements').glob('*.txt')),
                          ids=lambda path: path.name)
 def test_every_requirement_is_pinned_and_named_once(path):
