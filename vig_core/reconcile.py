@@ -136,6 +136,8 @@ class ModelBook:
         is_new_epoch = self._is_new_epoch(finished, identity)
         if is_new_epoch:
             self._begin_epoch(identity)
+        elif not self._identity:
+            self._recognise(identity)
         if is_new_epoch or self._last is None:
             self._first = finished
         self._identity = identity or self._identity
@@ -163,6 +165,11 @@ class ModelBook:
         for call in self._calls.values():
             if not call.is_of_before:
                 call.epoch, call.identity = self._epoch, identity
+
+    def _recognise(self, identity: str) -> None:
+        """Take the first process whose identity is known as that of all calls so far."""
+        for call in self._calls.values():
+            call.identity = identity
 
     def _settle(self, finished: int, sends_before: int) -> None:
         """Count from here if nothing is on its way, and nothing was at the last reading."""

@@ -342,3 +342,75 @@ def test_an_end_of_a_call_that_nobody_booked_changes_nothing():
     server.book.note_ended(9, Ending.COUNTED)
     server.book.note_ended(9, Ending.BROKEN)
     assert not list(server.book) and server.read().foreign == 0
+
+
+def test_a_restart_ends_the_distrust_of_a_counter_that_had_counted_for_somebody_else():
+    server = Server()
+    server.finished += 1
+    assert server.read().foreign == 1
+    server.restart()
+    server.read()
+    server.read()
+    server.send(1)
+    server.break_off(1)
+    server.finished += 1
+    assert server.read().over == (1,)
+
+
+def test_what_has_ended_before_the_baseline_is_not_expected_after_it():
+    server = Server(identity='one')
+    server.restart('two')
+    server.send(1)
+    server.end(1)
+    server.read()
+    server.read()
+    server.send(2)
+    server.break_off(2)
+    server.finished += 1
+    assert server.read().over == (2,)
+
+
+def test_a_call_of_an_earlier_epoch_is_not_expected_in_the_counter_of_this_one():
+    server = Server(identity='one')
+    server.send(1)
+    server.break_off(1)
+    server.restart('two')
+    server.read()
+    server.read()
+    server.send(2)
+    server.end(2)
+    assert server.read().over == (1,)
+    server.send(3)
+    server.break_off(3)
+    server.finished += 1
+    assert server.read().over == (3,)
+
+
+def test_a_call_that_is_moved_to_a_new_epoch_counts_as_of_its_process():
+    """A proxy refuses while the process, which may still compute, loads the model anew."""
+    server = Server(identity='one')
+    server.send(1)
+    server.restart('two', is_seen_away=False)
+    server.finished = 4
+    server.read()
+    server.break_off(1)
+    server.restart('two')
+    server.read()
+    server.finished += 1
+    assert server.read().over == ()
+
+
+def test_a_call_from_before_the_first_reading_counts_as_of_the_process_that_is_seen_first():
+    server = Server(4, 'one')
+    server.book = ModelBook()
+    server.send(1)
+    server.break_off(1)
+    server.read()
+    server.restart('one')
+    server.read()
+    server.finished += 1
+    assert server.read().over == (), 'the process that may still compute it is the same'
+    server.restart('two')
+    server.read()
+    server.finished += 1
+    assert server.read().over == (1,)
