@@ -15,7 +15,7 @@ IN_ENVIRONMENT = source tools/env.sh
   sweep-cooperative clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: server-environment  ## ROS 2 Kilted, the package, Triton and the demo's models, all below .vig/
 

@@ -180,8 +180,7 @@ def draw(samples: Sequence[dict[str, float]], path: Path) -> None:
 def main() -> int:
     """Live, judge, print; the exit code says whether it passed."""
     parser = argparse.ArgumentParser(prog='soak', description='See the module.')
-    parser.add_argument('--minutes', type=float,
-                        default=float(os.environ.get('SOAK_MINUTES', '30')))
+    parser.add_argument('--minutes', type=float, default=os.environ.get('SOAK_MINUTES', '30'))
     parser.add_argument('--output', type=Path, default=ROOT / 'build' / 'soak')
     options = parser.parse_args()
     if options.minutes < 1:

@@ -191,7 +191,7 @@ def resident_kib() -> int:
 def main() -> int:
     """Feed the events; say rate and memory."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--events', type=int, default=int(os.environ.get('EVENTS', 10_000_000)))
+    parser.add_argument('--events', type=int, default=os.environ.get('EVENTS', '10000000'))
     parser.add_argument('--seed', type=int, default=1)
     args = parser.parse_args()
     done = ended = lives = 0

@@ -70,8 +70,7 @@ class Bench:
                 found, calibration.measured, calibration.turnaround_ns,
                 duration_ns=SETTLING_NS + round(self._options.seconds * NS_PER_S),
                 is_quick=self._options.quick)
-            points = [point for point in points
-                      if not self._options.only or point.label in self._options.only]
+            points = chosen(points, self._options.only)
             self._play(list(order(points, self._options.repeats, self._options.arms)), server,
                        environment)
         if not self._options.only or real_models.POINT in self._options.only:
@@ -163,6 +162,20 @@ def _publish(folder: Path, drawn: Sequence[Path]) -> None:
               for picture in drawn)):
         shutil.copyfile(source, target)
         print(f'wrote {target.relative_to(ROOT)}')
+
+
+def chosen(points: Sequence[Any], only: Sequence[str]) -> list[Any]:
+    """
+    Give the points of these labels, all if there are none.
+
+    :raises VigError: a label is none of a point; names those that there are.
+    """
+    labels = [point.label for point in points]
+    for label in only:
+        if label not in (*labels, real_models.POINT):
+            raise VigError(f'--only {label}: no such point; there are '
+                           f'{", ".join([*labels, real_models.POINT])}')
+    return [point for point in points if not only or point.label in only]
 
 
 def main() -> int:

@@ -3,12 +3,13 @@
 from types import SimpleNamespace
 
 from benchmark.live import workloads
-from benchmark.live.__main__ import order
+from benchmark.live.__main__ import chosen, order
 from benchmark.live.contract import render
 from benchmark.live.stage import Arm
 import numpy as np
 import pytest
 
+from vig_core.errors import VigError
 from vig_core.model import RuntimeProfile
 from vig_core.units import NS_PER_MS, NS_PER_S
 
@@ -85,3 +86,11 @@ def test_arms_take_turns_in_who_is_first(points):
     cells = list(order([points['ramp-50'], points['ramp-75']], 3, arms))
     assert [cell.arm for cell in cells[::4]] == [*arms, *arms[:2]]
     assert len(cells) == len({(cell.point.label, cell.arm, cell.repeat) for cell in cells}) == 24
+
+
+def test_only_the_points_that_are_asked_for_are_played_and_a_wrong_one_is_named(points):
+    every = list(points.values())
+    assert chosen(every, []) == every
+    assert chosen(every, ['ramp-110', 'real models']) == [points['ramp-110']]
+    with pytest.raises(VigError, match='--only nix: no such point; there are ramp-50'):
+        chosen(every, ['nix'])

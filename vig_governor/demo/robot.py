@@ -77,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not 0.1 <= options.minutes <= 240:
         parser.error(f'--minutes {options.minutes:g}: between 0.1 and 240 are possible')
+    if not 0 <= options.grpc_port <= 65_535:
+        parser.error(f'--grpc-port {options.grpc_port}: between 0 and 65535 are possible')
     stop = StopSignal()
     store = AssetStore(options.assets)
     seconds = options.minutes * 60
