@@ -15,7 +15,7 @@ from rich.console import Console
 
 from vig_core.units import NS_PER_MS, NS_PER_S
 
-from vig_governor.demo import table
+from vig_governor.demo import load, table
 from vig_governor.demo.arms import Arm, ArmRunner
 from vig_governor.demo.assets import AssetStore
 from vig_governor.demo.contract import render
@@ -45,26 +45,26 @@ class CameraScene:
 
         :raises VigError: something that the scene needs is missing or failed.
         """
-        plan = self._plan
-        for note in plan.notes:
+        for note in self._plan.notes:
             self._console.print(f'note: {note}')
         self._folder.mkdir(parents=True, exist_ok=True)
-        direct, governed, profiles = self._run_arms(plan)
-        self._report(plan, direct, governed, profiles)
+        self._report(*self._run_arms())
 
-    def _run_arms(self, plan: DemoPlan) -> tuple[Arm | None, Arm | None,
-                                                 dict[str, RuntimeSamples]]:
+    def _run_arms(self) -> tuple[DemoPlan, Arm | None, Arm | None, dict[str, RuntimeSamples]]:
+        """Measure the models, choose the cameras' rates, and play both runs."""
+        plan, direct, governed = self._plan, None, None
         self._console.print(f'starting Triton with {", ".join(plan.backend_models)} ...')
-        runner = ArmRunner(
-            plan, assets=self._options.assets, folder=self._folder,
-            seconds=self._options.seconds, direct_depth=self._options.direct_depth,
-            environment=self._environment)
-        direct = governed = None
         with serve(plan, self._store, self._folder,
                    grpc_port=self._options.grpc_port) as server:
             profiles = measure_plan(plan, self._options.assets, server.grpc_endpoint,
                                     self._console.print,
                                     samples=self._options.profile_samples)
+            plan = load.loaded(plan, profiles, self._options.load)
+            self._console.print(load.describe(plan, profiles))
+            runner = ArmRunner(
+                plan, assets=self._options.assets, folder=self._folder,
+                seconds=self._options.seconds, direct_depth=self._options.direct_depth,
+                environment=self._environment)
             config = self._folder / 'vig.yaml'
             config.write_text(render(plan, profiles, server.grpc_endpoint), encoding='utf-8')
             if not self._options.no_direct_arm:
@@ -75,7 +75,7 @@ class CameraScene:
                 title = 'With the governor'
                 with table.LiveView(self._console, plan, title) as view:
                     governed = runner.run_governed(config, view.show)
-        return direct, governed, profiles
+        return plan, direct, governed, profiles
 
     def _report(self, plan: DemoPlan, direct: Arm | None, governed: Arm | None,
                 profiles: Mapping[str, RuntimeSamples]) -> None:
@@ -92,6 +92,8 @@ class CameraScene:
             'profiles_ms': {name: {f'p{percent}': samples.quantile_ns(percent) / NS_PER_MS
                                    for percent in (50, 95, 99)}
                             for name, samples in profiles.items()},
+            'load': round(load.demand(plan, profiles), 3),
+            'rates_hz': {stream.name: stream.rate_hz for stream in plan.streams},
             'notes': plan.notes,
             'lent': governed.lent if governed is not None else {},
             **{name: {report.stream: report.as_json() for report in of_arm}

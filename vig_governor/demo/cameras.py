@@ -2,7 +2,8 @@
 All cameras of the governed demo as one command, for whoever supervises server and governor.
 
 ``python -m vig_governor.demo.cameras`` starts one camera process for each stream of the plan and
-ends with the last of them, or on SIGTERM or SIGINT; no camera outlives it.
+ends with the last of them, or on SIGTERM or SIGINT; no camera outlives it. They are as fast as
+``vig_governor.demo.server`` chose for the same ``--out``.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from vig_core.errors import VigError
 
 from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
 from vig_governor.demo.contract import INPUT
+from vig_governor.demo.load import at_written_rates
 from vig_governor.demo.plan import choose, DemoStream
 from vig_governor.demo.processes import Processes
 from vig_governor.stopping import StopSignal
@@ -38,12 +40,13 @@ def main() -> int:
                                      description='Publish all videos of the demo.')
     parser.add_argument('--assets', type=Path, default=DEFAULT_FOLDER)
     parser.add_argument('--out', type=Path, default=Path('build/demo'),
-                        help='folder that receives log/camera_<stream>.log')
+                        help='folder in which the server left rates.json; receives '
+                        'log/camera_<stream>.log')
     parser.add_argument('--seconds', type=float, default=60.0)
     options = parser.parse_args()
     stop = StopSignal()
     try:
-        plan = choose(AssetStore(options.assets))
+        plan = at_written_rates(options.out, choose(AssetStore(options.assets)))
         with Processes(options.out / 'log', {}) as processes:
             cameras = [processes.start(f'camera_{stream.name}', camera_command(
                 stream, options.assets, options.seconds, is_governed=True))

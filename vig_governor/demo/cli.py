@@ -18,11 +18,14 @@ from vig_core.errors import VigError
 from vig_governor.demo.arms import graph_environment
 from vig_governor.demo.assets import AssetError, AssetStore, DEFAULT_FOLDER
 from vig_governor.demo.camera_scene import CameraScene
+from vig_governor.demo.load import LOAD
 from vig_governor.demo.plan import choose, choose_text, DemoPlan, RATES_HZ
 from vig_governor.demo.text_scene import TextScene
 
 SHORTEST_S = 5.0
 LONGEST_S = 600.0
+LEAST_LOAD = 0.2
+MOST_LOAD = 5.0
 PLAIN_WIDTH = 110
 SCENES = ('cameras', 'text', 'both')
 TEXT_FOLDER = 'text'
@@ -35,6 +38,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument('--scene', choices=SCENES, default='both',
                         help='cameras: five of them share one slot; text: a language model writes '
                         'beside a camera (default: %(default)s)')
+    parser.add_argument('--load', type=float, default=LOAD,
+                        help='how much the cameras ask for, as a multiple of what the slot can '
+                        'do; their rates follow (default: %(default)s)')
     parser.add_argument('--text-rate', type=float, choices=RATES_HZ, metavar='HZ',
                         help='frames a second beside the language model: '
                         f'{", ".join(f"{rate:g}" for rate in RATES_HZ)} (default: the most that '
@@ -66,10 +72,13 @@ def run(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
-    if not SHORTEST_S <= options.seconds <= LONGEST_S:
-        console.print(f'--seconds {options.seconds:g}: between {SHORTEST_S:g} s and '
-                      f'{LONGEST_S:g} s are possible')
-        return 1
+    for name, value, least, most, unit in (
+            ('--seconds', options.seconds, SHORTEST_S, LONGEST_S, ' s'),
+            ('--load', options.load, LEAST_LOAD, MOST_LOAD, '')):
+        if not least <= value <= most:
+            console.print(f'{name} {value:g}: between {least:g}{unit} and {most:g}{unit} are '
+                          'possible')
+            return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _play(options, console)

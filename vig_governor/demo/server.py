@@ -6,7 +6,8 @@ in which the models run share one core, as they would share one GPU, in both arm
 server itself, the cameras and the nodes use the others. With a single core all use that one.
 
 ``python -m vig_governor.demo.server`` serves until SIGTERM or SIGINT, for whoever supervises the
-rest by other means: it measures the profiles, writes ``vig.yaml`` and says ``ready``.
+rest by other means: it measures the profiles, chooses the cameras' rates, writes both
+(``vig.yaml``, ``rates.json``) and says ``ready``.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import psutil
 
 from vig_core.errors import VigError
 
+from vig_governor.demo import load
 from vig_governor.demo.assets import AssetStore, DEFAULT_FOLDER
 from vig_governor.demo.contract import render
 from vig_governor.demo.plan import choose, DemoPlan
@@ -99,6 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plan = choose(store)
         with serve(plan, store, options.out, grpc_port=options.grpc_port) as server:
             profiles = measure_plan(plan, options.assets, server.grpc_endpoint, print)
+            plan = load.loaded(plan, profiles)
+            print(load.describe(plan, profiles))
+            load.write_rates(options.out, plan)
             (options.out / 'vig.yaml').write_text(
                 render(plan, profiles, server.grpc_endpoint), encoding='utf-8')
             print('ready', flush=True)
