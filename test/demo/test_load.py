@@ -75,8 +75,8 @@ def test_on_a_very_slow_machine_the_first_camera_has_its_lowest_rate():
 def test_what_was_chosen_is_told_in_one_line_with_its_reason():
     measured = profiles(FAST)
     assert load.describe(load.loaded(PLAN, measured), measured) == (
-        'face 60, pose 20, street 10, study 20, archive 10 Hz: by these medians all ask for 1.4 '
-        'of the slot, face for 0.24')
+        'chosen by these medians: face 60, pose 20, street 10, study 20, archive 10 Hz; all ask '
+        'for 1.4 of what the slot can do, face for 0.24')
 
 
 def test_cameras_that_somebody_else_starts_have_the_chosen_rates(tmp_path):

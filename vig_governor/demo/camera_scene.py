@@ -60,7 +60,7 @@ class CameraScene:
                                     self._console.print,
                                     samples=self._options.profile_samples)
             plan = load.loaded(plan, profiles, self._options.load)
-            self._console.print(load.describe(plan, profiles))
+            self._console.print(load.describe(plan, profiles), soft_wrap=True)
             runner = ArmRunner(
                 plan, assets=self._options.assets, folder=self._folder,
                 seconds=self._options.seconds, direct_depth=self._options.direct_depth,

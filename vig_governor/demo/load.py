@@ -112,5 +112,5 @@ def describe(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples]) -> str:
     """Say in one line which rates were chosen and what they ask for."""
     rates = ', '.join(f'{stream.name} {stream.rate_hz:g}' for stream in plan.streams)
     first = plan.streams[0]
-    return (f'{rates} Hz: by these medians all ask for {demand(plan, profiles):.1f} of the slot, '
-            f'{first.name} for {share(first, profiles):.2f}')
+    return (f'chosen by these medians: {rates} Hz; all ask for {demand(plan, profiles):.1f} of '
+            f'what the slot can do, {first.name} for {share(first, profiles):.2f}')

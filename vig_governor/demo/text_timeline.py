@@ -16,7 +16,7 @@ from vig_core.units import NS_PER_MS
 from vig_governor.demo.arms import Arm
 from vig_governor.demo.plan import DemoPlan, DemoWriter
 from vig_governor.demo.timeline import (
-    draw_panels, gaps, idle_spans, Life, lives, MIN_IDLE_NS, Panel)
+    draw_panels, gaps_of, idle_spans, Life, lives, MIN_IDLE_NS, Panel)
 from vig_governor.history import Frame, History, history_of
 from vig_governor.recorded import read_trace
 
@@ -67,7 +67,7 @@ def direct_panel(plan: DemoPlan, arm: Arm) -> Panel:
     return Panel('Without the governor: an answer in one piece, and frames wait for its end',
                  (*plan.streams, WriterLane(plan.writer)), requests, start_ns, span_ns,
                  has_slot=False, executions=executions, words=words,
-                 gaps=_gaps(plan, requests))
+                 gaps=gaps_of(plan, requests))
 
 
 def governed_panel(plan: DemoPlan, arm: Arm, history: History) -> Panel:
@@ -95,7 +95,7 @@ def governed_panel(plan: DemoPlan, arm: Arm, history: History) -> Panel:
         (*plan.streams, WriterLane(plan.writer)), requests, start_ns, span_ns, has_slot=True,
         executions=[(run.arrived_ns, run.ended_ns, run.stream) for run in runs],
         idle=idle_spans([*runs, *waiting], start_ns=start_ns, end_ns=start_ns + span_ns),
-        words=join(words), gaps=_gaps(plan, requests))
+        words=join(words), gaps=gaps_of(plan, requests))
 
 
 def join(words: Sequence[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
@@ -126,11 +126,6 @@ def _start(begins: Sequence[int], first_ns: int, last_ns: int, span_ns: int) -> 
     middle_ns = (first_ns + last_ns - span_ns) // 2
     first = min((begin for begin in begins if begin >= middle_ns), default=middle_ns)
     return first - span_ns // 30
-
-
-def _gaps(plan: DemoPlan, requests: Sequence[Life]) -> dict[str, list[tuple[int, int]]]:
-    return {stream.name: gaps(requests, stream.name, stream.max_age_ms * NS_PER_MS)
-            for stream in plan.streams}
 
 
 def _life(frame: Frame, history: History) -> Life:

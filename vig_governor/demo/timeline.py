@@ -1,5 +1,5 @@
 """
-``timeline.png``: half a second of both arms, to be read from left to right.
+``timeline.png``: a few periods of both arms, to be read from left to right.
 
 The lane of the slot shows what ran on the server and when; each stream's lane shows its captures
 and how they ended. All of it is computed from the statuses that the consumer received: a request
@@ -24,7 +24,9 @@ from vig_core.units import NS_PER_MS
 from vig_governor.demo.arms import Arm
 from vig_governor.demo.plan import DemoPlan
 
-SPAN_NS = 500 * NS_PER_MS
+SPAN_PERIODS = 15
+"""Of the most important camera: half a second at 30 Hz."""
+
 # Shorter pauses are the hand-over from one execution to the next, not a decision.
 MIN_IDLE_NS = 3 * NS_PER_MS
 # Characters of the words' font over the whole width of a picture, and lines in their lane.
@@ -98,6 +100,12 @@ def gaps(requests: Sequence[Life], stream: str, max_age_ns: int) -> list[tuple[i
     return found
 
 
+def gaps_of(plan: DemoPlan, requests: Sequence[Life]) -> dict[str, list[tuple[int, int]]]:
+    """Find these spans of every camera of a plan."""
+    return {stream.name: gaps(requests, stream.name, stream.max_age_ms * NS_PER_MS)
+            for stream in plan.streams}
+
+
 def _union(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Join spans that touch; give the joined ones in order."""
     joined: list[tuple[int, int]] = []
@@ -145,13 +153,17 @@ class Panel:
 def draw_timeline(path: Path, plan: DemoPlan, direct: Arm | None,
                   governed: Arm | None) -> None:
     """Draw the picture, from the middle of each arm that there is."""
-    draw_panels(path, [
-        Panel(title, plan.streams, lives(arm.notes), (arm.start_ns + arm.end_ns) // 2, SPAN_NS,
-              has_slot=arm is governed)
-        for arm, title in (
-            (direct, 'Without the governor: every frame goes straight to the server'),
-            (governed, 'With the governor: one execution at a time, the newest frame first'),
-        ) if arm is not None])
+    span_ns = SPAN_PERIODS * plan.streams[0].period_ms * NS_PER_MS
+
+    def panel(arm: Arm, title: str) -> Panel:
+        requests = lives(arm.notes)
+        return Panel(title, plan.streams, requests, (arm.start_ns + arm.end_ns) // 2, span_ns,
+                     has_slot=arm is governed, gaps=gaps_of(plan, requests))
+
+    draw_panels(path, [panel(arm, title) for arm, title in (
+        (direct, 'Without the governor: every frame goes straight to the server'),
+        (governed, 'With the governor: one execution at a time, the newest frame first'),
+    ) if arm is not None])
 
 
 def draw_panels(path: Path, panels: Sequence[Panel], *, panel_height: float = 4.2) -> None:
