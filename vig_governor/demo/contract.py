@@ -7,7 +7,7 @@ import json
 from vig_core.units import NS_PER_US
 
 from vig_governor.demo.language_repository import TENSORS
-from vig_governor.demo.plan import DemoPlan, DemoStream, DemoVariant, DemoWriter
+from vig_governor.demo.plan import DemoPlan, DemoStream, DemoVariant, DemoWriter, GUARDED
 from vig_governor.demo.writer_costs import PLANNED_PERCENT, WriterCosts
 from vig_governor.measure.runtime import RuntimeSamples
 
@@ -63,7 +63,7 @@ def _stream(stream: DemoStream) -> list[str]:
 
 def _model(stream: DemoStream, profiles: Mapping[str, RuntimeSamples]) -> list[str]:
     # A best-effort stream promises nothing: a period would only declare a wish.
-    is_guarded = stream.criticality in ('protected', 'high')
+    is_guarded = stream.criticality in GUARDED
     lines = [f'  {stream.name}:',
              f'    class: {stream.criticality}',
              '    queue: {policy: latest, capacity: 1, overflow: reject_new}',

@@ -2,18 +2,20 @@
 How much the demo's cameras ask of the slot: more than it can do, on slow and fast machines alike.
 
 What a camera asks for is its rate times the median of the model that runs without the governor.
-The most important camera is as fast as leaves most of the slot to the others, which follow it; the
-cameras below all others then take what is missing.
+The most important camera is as fast as leaves most of the slot to the others, and room between two
+of its frames for what is guarded too; they follow it. The lowest class takes what is missing.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 import json
 from pathlib import Path
 
-from vig_core.units import NS_PER_S
+from vig_core.units import NS_PER_MS, NS_PER_S
 
-from vig_governor.demo.plan import DemoPlan, DemoStream
+from vig_governor.demo.plan import DemoPlan, DemoStream, GUARDED
+from vig_governor.demo.writer_costs import PLANNED_PERCENT
 from vig_governor.measure.runtime import RuntimeSamples
 
 LOAD = 1.4
@@ -33,6 +35,26 @@ def share(stream: DemoStream, profiles: Mapping[str, RuntimeSamples]) -> float:
     return stream.rate_hz * profiles[stream.direct_model].quantile_ns(50) / NS_PER_S
 
 
+def room_ms(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples]) -> float:
+    """
+    Give how long a run may be planned to fit between two frames of the most important camera.
+
+    That is about its period plus its deadline, less its own two runs and the transport.
+    """
+    first = plan.streams[0]
+    own_ms = max(_planned_ms(profiles[variant.backend_model]) for variant in first.variants)
+    return first.period_ms + first.deadline_ms - first.transport_ms - 2 * own_ms
+
+
+def fastest_ms(stream: DemoStream, profiles: Mapping[str, RuntimeSamples]) -> float:
+    """Give what a run of a camera's fastest variant is planned with."""
+    return min(_planned_ms(profiles[variant.backend_model]) for variant in stream.variants)
+
+
+def _planned_ms(samples: RuntimeSamples) -> float:
+    return samples.quantile_ns(99) / NS_PER_MS * PLANNED_PERCENT / 100
+
+
 def demand(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples]) -> float:
     """Give how much of the slot all cameras ask for: 1.0 is all that it can do."""
     return sum(share(stream, profiles) for stream in plan.streams)
@@ -48,18 +70,29 @@ def loaded(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples],
 
     :param profiles: runs by backend model; every model of the plan is there.
     """
-    first = plan.streams[0]
-    first_hz = next((rate_hz for rate_hz in FIRST_RATES_HZ if share(
-        replace(first, rate_hz=rate_hz), profiles) <= MOST_OF_FIRST), FIRST_RATES_HZ[-1])
-    chosen = at_rates(plan, {
-        stream.name: LAST_RATES_HZ[0] if stream.criticality == _LAST
-        else stream.rate_hz * first_hz / first.rate_hz for stream in plan.streams})
+    chosen = next((each for each in map(partial(_at_first_rate, plan), FIRST_RATES_HZ)
+                   if _fits(each, profiles)), _at_first_rate(plan, FIRST_RATES_HZ[-1]))
     while True:
         faster = _faster(chosen, profiles)
         if faster is None or (abs(demand(faster, profiles) - load)
                               >= abs(demand(chosen, profiles) - load)):
             return chosen
         chosen = faster
+
+
+def _at_first_rate(plan: DemoPlan, rate_hz: float) -> DemoPlan:
+    """Let the first camera run at a rate, the others as fast beside it, the lowest class idly."""
+    return at_rates(plan, {
+        stream.name: LAST_RATES_HZ[0] if stream.criticality == _LAST
+        else stream.rate_hz * rate_hz / plan.streams[0].rate_hz for stream in plan.streams})
+
+
+def _fits(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples]) -> bool:
+    """Tell whether the first camera leaves enough to the others that are guarded."""
+    room = room_ms(plan, profiles)
+    return share(plan.streams[0], profiles) <= MOST_OF_FIRST and all(
+        fastest_ms(stream, profiles) <= room for stream in plan.streams[1:]
+        if stream.criticality in GUARDED)
 
 
 def _faster(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples]) -> DemoPlan | None:
@@ -97,15 +130,18 @@ def at_rates(plan: DemoPlan, rates_hz: Mapping[str, float]) -> DemoPlan:
 
 def write_rates(folder: Path, plan: DemoPlan) -> None:
     """Leave the chosen rates for cameras that somebody else starts."""
-    (folder / _FILE).write_text(json.dumps(
-        {stream.name: stream.rate_hz for stream in plan.streams}), encoding='utf-8')
+    (folder / _FILE).write_text(json.dumps(_rates_hz(plan)), encoding='utf-8')
 
 
 def at_written_rates(folder: Path, plan: DemoPlan) -> DemoPlan:
     """Give the plan at the rates that were left in a folder, or as it is where none were."""
     path = folder / _FILE
-    return (at_rates(plan, json.loads(path.read_text(encoding='utf-8'))) if path.is_file()
-            else plan)
+    written = json.loads(path.read_text(encoding='utf-8')) if path.is_file() else {}
+    return at_rates(plan, {**_rates_hz(plan), **written})
+
+
+def _rates_hz(plan: DemoPlan) -> dict[str, float]:
+    return {stream.name: stream.rate_hz for stream in plan.streams}
 
 
 def describe(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples]) -> str:

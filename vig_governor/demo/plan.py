@@ -9,6 +9,9 @@ from vig_governor.demo.repository import available
 from vig_governor.demo.writer_costs import WriterCosts
 from vig_governor.generation import Generation
 
+GUARDED = ('protected', 'high')
+"""The classes whose frames the governor expects and keeps the slot free for."""
+
 
 @dataclass(frozen=True, slots=True)
 class DemoVariant:

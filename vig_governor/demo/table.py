@@ -7,16 +7,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from vig_core.units import NS_PER_MS
-
-from vig_governor.demo.plan import DemoPlan
+from vig_governor.demo.load import fastest_ms, room_ms
+from vig_governor.demo.plan import DemoPlan, GUARDED
 from vig_governor.demo.report import StreamReport
 from vig_governor.demo.snapshot_view import SnapshotView
-from vig_governor.demo.writer_costs import PLANNED_PERCENT
 from vig_governor.measure.runtime import RuntimeSamples
 
 SHORT_PERCENT = 50
-_GUARDED = ('protected', 'high')
 _DROPS = ('superseded', 'stale', 'infeasible', 'capacity', 'obsolete', 'invalid_stamp',
           'backend_timeout', 'backend_failed')
 
@@ -93,11 +90,11 @@ def markdown(plan: DemoPlan, direct: Sequence[StreamReport],
             f'| {stream.name}, {stream.rate_hz:g} Hz | {stream.criticality.replace("_", " ")} '
             f'| ≤ {_limit(stream.max_age_ms)} old, every {stream.period_ms} ms '
             f'| {before.coverage_percent:.0f} % '
-            f'| {f"**{gained}**" if stream.criticality in _GUARDED else gained} |')
+            f'| {f"**{gained}**" if stream.criticality in GUARDED else gained} |')
     ages = '; '.join(
         f'{before.stream} {in_ms(before.age_p50_ms)} / {in_ms(before.age_p95_ms)} against '
         f'{in_ms(after.age_p50_ms)} / {in_ms(after.age_p95_ms)}'
-        for before, after in zip(direct, governed) if after.criticality in _GUARDED)
+        for before, after in zip(direct, governed) if after.criticality in GUARDED)
     return '\n'.join([*lines, '', f'Age of the results, p50 / p95: {ages}.'])
 
 
@@ -112,7 +109,7 @@ def verdict(direct: Sequence[StreamReport], governed: Sequence[StreamReport]) ->
         f'{before.cycles - before.covered} of {before.cycles} cycles when every frame goes '
         f'straight to the server, {after.cycles - after.covered} of {after.cycles} with the '
         f'governor; age p95 {in_ms(before.age_p95_ms)} against {in_ms(after.age_p95_ms)}'
-        for before, after in zip(direct, governed) if after.criticality in _GUARDED)
+        for before, after in zip(direct, governed) if after.criticality in GUARDED)
 
 
 def lent(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -125,29 +122,17 @@ def lent(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 def hints(plan: DemoPlan, profiles: Mapping[str, RuntimeSamples],
           governed: Sequence[StreamReport]) -> list[str]:
-    """
-    Say which streams went short because not even their fastest variant fits.
-
-    Between two frames of the most important stream there is room for one job of about its period
-    plus its deadline, less its own two executions and the transport.
-    """
-    first = plan.streams[0]
-    own_ms = max(_planned_ms(profiles[variant.backend_model]) for variant in first.variants)
-    room_ms = first.period_ms + first.deadline_ms - first.transport_ms - 2 * own_ms
+    """Say which streams went short because not even their fastest variant fits."""
+    first, room = plan.streams[0], room_ms(plan, profiles)
     found = []
     for stream, report in zip(plan.streams[1:], governed[1:]):
-        fastest_ms = min(_planned_ms(profiles[variant.backend_model])
-                         for variant in stream.variants)
-        if report.coverage_percent < SHORT_PERCENT and fastest_ms > room_ms:
+        fastest = fastest_ms(stream, profiles)
+        if report.coverage_percent < SHORT_PERCENT and fastest > room:
             found.append(
-                f'{stream.name} went short: a run is planned with {fastest_ms:.0f} ms, and about '
-                f'{room_ms:.0f} ms fit between two frames of {first.name}. What helps: a faster '
+                f'{stream.name} went short: a run is planned with {fastest:.0f} ms, and about '
+                f'{room:.0f} ms fit between two frames of {first.name}. What helps: a faster '
                 'variant, a second slot, a job that can be split, a higher class')
     return found
-
-
-def _planned_ms(samples: RuntimeSamples) -> float:
-    return samples.quantile_ns(99) / NS_PER_MS * PLANNED_PERCENT / 100
 
 
 def in_ms(value: float | None) -> str:
