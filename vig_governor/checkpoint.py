@@ -9,6 +9,7 @@ import copyreg
 from enum import EnumMeta
 import io
 import pickle
+import sys
 from types import MappingProxyType
 from typing import Any
 
@@ -77,9 +78,10 @@ class _Reader(pickle.Unpickler):
             return member_of
         if (module, name) in _PLAIN:
             return super().find_class(module, name)
-        if module.startswith('vig_core.') and '.' not in name:
+        # Nothing is imported for a file, and no class that a module of the core has borrowed.
+        if module.startswith('vig_core.') and module in sys.modules and '.' not in name:
             found = super().find_class(module, name)
-            if isinstance(found, type):
+            if isinstance(found, type) and found.__module__ == module:
                 return found
         raise NotACheckpoint(f'the state at its begin names {module}.{name}, which is no part '
                              'of a scheduler')

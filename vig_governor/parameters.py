@@ -65,7 +65,7 @@ PARAMETERS: tuple[ParameterRow, ...] = (
         fixed_while=('active',)),
     ParameterRow(
         'record', '',
-        'path of a replayable trace (run.mcap), begun anew at each activation; empty for none. '
+        'path of a replayable trace, *.mcap, begun anew at each activation; empty for none. '
         'Full files and those of earlier runs are kept beside it as run.1.mcap to run.3.mcap'),
     ParameterRow(
         'record_max_mb', 1000,

@@ -57,12 +57,17 @@ class TraceWriter:
         """
         See that the file can be written; ``begin`` writes its head.
 
+        :param path: ends in ``.mcap``: anybody on the graph may set the parameter ``record``, and
+            no other file shall be overwritten by it.
         :param config: path of the configuration; its digest is over the file's bytes.
         :param wall_minus_steady_ns: turns the scheduler's instants into log times.
         :param max_bytes: of all files together.
-        :raises TraceError: the file cannot be written.
+        :raises TraceError: the file cannot be written, or has another ending.
         """
         self.path = Path(path)
+        if self.path.suffix != '.mcap':
+            raise TraceError(f'{self.path}: a trace must be called *.mcap: it takes the place of '
+                             'a file of its name')
         self._head = {'version': package_version(), 'config': config,
                       'config_digest': config_digest, 'origin_ns': str(origin_ns)}
         self._system = encode(system)

@@ -216,14 +216,25 @@ def test_a_trace_that_is_not_there_is_named(tmp_path, capsys):
 
 def test_a_trace_that_cannot_be_written_is_said_before_the_first_frame(tmp_path):
     with pytest.raises(TraceError, match='cannot be written'):
-        TraceWriter(tmp_path / 'no' / 'x', system=System({}), origin_ns=0, config='',
+        TraceWriter(tmp_path / 'no' / 'x.mcap', system=System({}), origin_ns=0, config='',
                     config_digest='', wall_minus_steady_ns=0)
 
 
-def test_a_full_disk_ends_the_trace_and_not_the_governor(caplog):
+def test_a_trace_takes_the_place_of_no_file_of_another_kind(tmp_path):
+    precious = tmp_path / 'vig.yaml'
+    precious.write_text('version: 1')
+    with pytest.raises(TraceError, match=r'must be called \*\.mcap'):
+        TraceWriter(precious, system=System({}), origin_ns=0, config='', config_digest='',
+                    wall_minus_steady_ns=0)
+    assert precious.read_text() == 'version: 1'
+
+
+def test_a_full_disk_ends_the_trace_and_not_the_governor(tmp_path, caplog):
     if not Path('/dev/full').exists():
         pytest.skip('needs /dev/full, a device that is always full')
-    writer = TraceWriter('/dev/full', system=System({}), origin_ns=0, config='',
+    full = tmp_path / 'full.mcap'
+    full.symlink_to('/dev/full')
+    writer = TraceWriter(full, system=System({}), origin_ns=0, config='',
                          config_digest='', wall_minus_steady_ns=0)
     writer.begin(None, 0)
     for number in range(5000):
@@ -344,12 +355,14 @@ class Hostile:
 
 
 @pytest.mark.parametrize('state, words', [
-    (Hostile(print, 'it ran'), 'names builtins.print, which is no part of a scheduler'),
-    (Hostile(getattr, 'text', 'format'), "asks 'text' for format, which is no part")])
+    (pickle.dumps(Hostile(print, 'it ran')), 'names builtins.print, which is no part of a scheduler'),
+    (pickle.dumps(Hostile(getattr, 'text', 'format')), "asks 'text' for format, which is no part"),
+    (b'cvig_core.ledger\ndeque\n.', 'names vig_core.ledger.deque, which is no part'),
+    (b'cvig_core.not_imported\nAny\n.', 'names vig_core.not_imported.Any, which is no part')])
 def test_a_state_that_would_run_code_is_refused(trace, state, words, capsys):
     content = read_file(trace)
     file = TraceFile(trace, head={**content.head, 'begin_ns': '5'}, system=content.system,
-                     state=pickle.dumps(state), wall_minus_steady_ns=0)
+                     state=state, wall_minus_steady_ns=0)
     file.close(content.end)
     assert main(['replay', str(trace)]) == 1
     captured = capsys.readouterr()
