@@ -3,6 +3,7 @@
 import shutil
 import time
 
+from holder import Holder
 import numpy as np
 import pytest
 from triton_fixture import Asker, model_repository, require_triton
@@ -14,20 +15,6 @@ from waiting import wait_until
 
 PIXEL = np.zeros((1, 1, 3), np.uint8)
 LONG = np.array([3000], np.float32)
-
-
-class Holder:
-    """Holds the slots of some calls until their ends are proven."""
-
-    def __init__(self, *calls):
-        self.held = set(calls)
-
-    @property
-    def unproven_executions(self):
-        return len(self.held)
-
-    def prove_over(self, request_ids, detail):
-        self.held -= set(request_ids)
 
 
 @pytest.fixture

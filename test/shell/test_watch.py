@@ -2,6 +2,7 @@
 
 import threading
 
+from holder import Holder
 import pytest
 from vig_core.reconcile import Ending
 from vig_governor import watch
@@ -84,20 +85,6 @@ class FakeServer:
         self.finished, self.process = 0, process
 
 
-class FakeActor:
-    """Holds some ids and hears of their ends."""
-
-    def __init__(self, *held):
-        self.held = set(held)
-
-    @property
-    def unproven_executions(self):
-        return len(self.held)
-
-    def prove_over(self, request_ids, detail):
-        self.held -= set(request_ids)
-
-
 @pytest.fixture
 def server():
     return FakeServer()
@@ -119,7 +106,7 @@ def test_every_model_is_warmed_up_once_before_anything_else(server, made):
 
 
 def test_a_claim_whose_connection_broke_ends_when_the_counter_has_seen_it(server, made):
-    holder = FakeActor(5)
+    holder = Holder(5)
     made.attach(holder)
     server.tally.note_sent('m', 5)
     server.tally.note_ended('m', 5, Ending.BROKEN)
@@ -131,7 +118,7 @@ def test_a_claim_whose_connection_broke_ends_when_the_counter_has_seen_it(server
 
 
 def test_a_restarted_server_frees_the_claim_only_after_it_has_executed_something(server, made):
-    holder = FakeActor(5)
+    holder = Holder(5)
     made.attach(holder)
     server.tally.note_sent('m', 5)
     server.is_up = False
@@ -147,7 +134,7 @@ def test_a_restarted_server_frees_the_claim_only_after_it_has_executed_something
 
 def test_a_server_that_is_replaced_during_the_first_warm_up_is_seen_to_be_another_for_all_models(
         monkeypatch):
-    server, holder, answer = FakeServer(), FakeActor(5), threading.Event()
+    server, holder, answer = FakeServer(), Holder(5), threading.Event()
     serve = server.infer
 
     def serve_late(request_id, backend_model, slot, on_end):
@@ -176,7 +163,7 @@ def test_a_server_that_is_replaced_during_the_first_warm_up_is_seen_to_be_anothe
 
 
 def test_a_server_that_was_not_seen_away_frees_nothing_that_broke(server, made):
-    holder = FakeActor(5)
+    holder = Holder(5)
     made.attach(holder)
     server.tally.note_sent('m', 5)
     server.is_frozen, server.is_up = True, False
@@ -210,7 +197,7 @@ def test_a_model_with_another_signature_gets_no_frame_until_it_is_what_it_was(se
 
 
 def test_somebody_elses_executions_are_counted_and_end_nothing(server, made):
-    holder = FakeActor()
+    holder = Holder()
     made.attach(holder)
     server.finished += 4
     made.poke()
