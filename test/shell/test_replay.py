@@ -355,7 +355,8 @@ class Hostile:
 
 
 @pytest.mark.parametrize('state, words', [
-    (pickle.dumps(Hostile(print, 'it ran')), 'names builtins.print, which is no part of a scheduler'),
+    (pickle.dumps(Hostile(print, 'it ran')),
+     'names builtins.print, which is no part of a scheduler'),
     (pickle.dumps(Hostile(getattr, 'text', 'format')), "asks 'text' for format, which is no part"),
     (b'cvig_core.ledger\ndeque\n.', 'names vig_core.ledger.deque, which is no part'),
     (b'cvig_core.not_imported\nAny\n.', 'names vig_core.not_imported.Any, which is no part')])
