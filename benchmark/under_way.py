@@ -29,20 +29,43 @@ from vig_core.units import NS_PER_MS, NS_PER_S
 
 LOADS = (750, 900, 1000, 1100, 1250, 1500)
 PROFILE_RUNS = 400
-TRANSPORT_NS = 4 * NS_PER_MS
-"""From the camera's stamp to the arrival of the frame."""
-
 LEAD_NS = 4 * NS_PER_MS
 
 
-def _law(p50_ms: float, p99_ms: float) -> RuntimeLaw:
-    return RuntimeLaw(round(p50_ms * NS_PER_MS), round(p99_ms * NS_PER_MS))
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """
+    What ``bench-live`` saw around the device.
+
+    :ivar transport_ns: from the camera's stamp to the arrival of the frame.
+    :ivar client: of a client that sends by itself.
+    :ivar node: of the governor; longer: encoding, threads, and a machine that it shares.
+    """
+
+    transport_ns: int
+    client: Way
+    node: Way
+
+    @property
+    def turnaround_ns(self) -> int:
+        """How long the device stands still after each run."""
+        return self.client.turnaround_ns
 
 
-TURNAROUND_NS = round(2.46 * NS_PER_MS)
-CLIENT = Way(_law(1.7, 3.5), _law(1.7, 3.5), TURNAROUND_NS)
-NODE = Way(_law(2.9, 6.5), _law(2.9, 6.5), TURNAROUND_NS)
-"""Longer than a client's: encoding, threads, and a machine that it shares with them."""
+def _way(there_ms: tuple[float, float], back_ms: tuple[float, float],
+         turnaround_ms: float) -> Way:
+    """Make one of medians and 99 % quantiles."""
+    there, back = (RuntimeLaw(*(round(each * NS_PER_MS) for each in way_ms))
+                   for way_ms in (there_ms, back_ms))
+    return Way(there, back, round(turnaround_ms * NS_PER_MS))
+
+
+WAYS = {
+    'grpc': Ways(4 * NS_PER_MS, _way((1.7, 3.5), (1.7, 3.5), 2.46),
+                 _way((2.9, 6.5), (2.9, 6.5), 2.46)),
+    'http': Ways(round(1.4 * NS_PER_MS), _way((0.7, 1.5), (0.7, 1.5), 0.86),
+                 _way((1.4, 3.0), (1.0, 2.5), 0.86))}
+"""An early run over gRPC on a busy machine, and the published one over HTTP on a quiet one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +96,34 @@ ARMS = (Arm('direct, depth 1'), Arm('newest only', keeps_newest=True),
         Arm('governor', is_governor=True, lead_ns=LEAD_NS),
         Arm('governor, learning', is_governor=True, lead_ns=LEAD_NS, learns=True))
 
-Task = tuple[str, int, int, int, int]
-"""Scenario, load in permille (0 for that of its file), arm, seed, seconds."""
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """
+    One simulation.
+
+    :ivar load: in permille; 0 for that of the scenario's file.
+    :ivar ways: which of ``WAYS``.
+    :ivar is_alone: only the first stream plays.
+    """
+
+    scenario: str
+    load: int
+    arm: int
+    seed: int
+    seconds: int
+    ways: str = 'http'
+    is_alone: bool = False
 
 
-def profiles(scenario: Scenario) -> dict[str, RuntimeProfile]:
+def profiles(scenario: Scenario, ways: Ways) -> dict[str, RuntimeProfile]:
     """Give what a client with one request in flight measures, by backend model."""
     measured = {}
     for model in scenario.system.models.values():
         variant = model.variants[0]
-        law = workloads.shortened(RuntimeLaw.of(variant.profile), TURNAROUND_NS)
+        law = workloads.shortened(RuntimeLaw.of(variant.profile), ways.turnaround_ns)
         runs = sorted(sum(each.draw_ns(0, what, index, variant) for each, what in (
-            (CLIENT.there, 'there'), (law, 'run'), (CLIENT.back, 'back')))
+            (ways.client.there, 'there'), (law, 'run'), (ways.client.back, 'back')))
             for index in range(PROFILE_RUNS))
         measured[variant.backend_model] = RuntimeProfile(
             runs[PROFILE_RUNS // 2], runs[PROFILE_RUNS * 99 // 100])
@@ -93,19 +132,19 @@ def profiles(scenario: Scenario) -> dict[str, RuntimeProfile]:
 
 def play(task: Task) -> dict[str, Any]:
     """Run one simulation and judge it."""
-    name, load, arm_number, seed, seconds = task
-    arm, scenario = ARMS[arm_number], workloads.scenarios()[name]
-    scenario = workloads.shortened_to(scenario, seconds * NS_PER_S)
-    point = workloads.point_at(scenario, load, profiles(scenario), TURNAROUND_NS)
-    streams = [replace(stream, arrivals=replace(stream.arrivals, transport_ns=TRANSPORT_NS))
-               for stream in point.streams]
+    arm, ways, seed = ARMS[task.arm], WAYS[task.ways], task.seed
+    scenario = workloads.shortened_to(workloads.scenarios()[task.scenario],
+                                      task.seconds * NS_PER_S)
+    point = workloads.point_at(scenario, task.load, profiles(scenario, ways), ways.turnaround_ns)
+    streams = [replace(stream, arrivals=replace(stream.arrivals, transport_ns=ways.transport_ns))
+               for stream in point.streams[:1 if task.is_alone else None]]
     system = point.scenario.system
-    server = SerialServer(seed, point.laws, NODE if arm.is_governor else CLIENT, {
+    server = SerialServer(seed, point.laws, ways.node if arm.is_governor else ways.client, {
         model.variants[0].backend_model: model.criticality for model in system.models.values()})
     policy = arm.policy(system)
-    run = simulate(policy, system, streams, seed=seed, duration_ns=seconds * NS_PER_S,
+    run = simulate(policy, system, streams, seed=seed, duration_ns=task.seconds * NS_PER_S,
                    backend=server)
-    span = Span(0, NS_PER_S, seconds * NS_PER_S)
+    span = Span(0, NS_PER_S, task.seconds * NS_PER_S)
     judged = {}
     for stream in streams:
         ends = [end for end in run.ends if end.stream == stream.name]
@@ -133,7 +172,7 @@ def line_of(arm: Arm, cells: Sequence[Mapping[str, Any]]) -> str:
         if lost[0] is None:
             parts.append(f'{name} {median(row["results"] for row in rows):.0f} results')
             continue
-        parts.append(f'{name} {median(lost):.0f} ({min(lost):.0f}..{max(lost):.0f}) '
+        parts.append(f'{name} {median(lost):.1f} ({min(lost):.1f}..{max(lost):.1f}) '
                      f'age {median(row["age_p50_ms"] or 0 for row in rows):.0f}')
     return ' | '.join(parts)
 
@@ -145,6 +184,9 @@ def main() -> None:
     parser.add_argument('--seconds', type=int, default=20, help='simulated in each')
     parser.add_argument('--only', default='', help='points whose name begins like this')
     parser.add_argument('--arm', default='', help='the arm of this name only')
+    parser.add_argument('--ways', choices=WAYS, default='http', help='default: %(default)s')
+    parser.add_argument('--alone', action='store_true',
+                        help='only the first stream plays: what no scheduler can better')
     arguments = parser.parse_args()
     points = [(f'ramp {load / 10:.0f} %', 'ramp', load) for load in LOADS] + [
         ('block', 'block', 0), ('bursts', 'bursts', 0), ('four-cameras', 'four-cameras', 1500)]
@@ -154,12 +196,13 @@ def main() -> None:
           'ms, median.')
     with multiprocessing.Pool() as pool:
         for label, name, load in points:
-            tasks = [(name, load, arm, seed, arguments.seconds)
+            tasks = [Task(name, load, arm, seed, arguments.seconds, arguments.ways,
+                          arguments.alone)
                      for arm in arms for seed in range(1, 1 + arguments.seeds)]
             cells = dict(zip(tasks, pool.map(play, tasks, chunksize=1)))
             print(label)
             for arm in arms:
-                print(line_of(ARMS[arm], [cells[task] for task in tasks if task[2] == arm]),
+                print(line_of(ARMS[arm], [cells[task] for task in tasks if task.arm == arm]),
                       flush=True)
 
 

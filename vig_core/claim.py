@@ -49,28 +49,32 @@ class Claim:
         return None if self.followed_at_ns is None else now_ns - self.followed_at_ns
 
 
-def ends_at(claims: Sequence[Claim], clock: Clockwork) -> Iterator[Instant]:
+def ends_at(claims: Sequence[Claim], clock: Clockwork, *,
+            is_likely: bool = False) -> Iterator[Instant]:
     """
-    Predict conservatively when each execution on a slot clears it, first to run first.
+    Predict when each execution on a slot clears it, first to run first.
 
     ``NEVER`` where only a proof can tell.
+
+    :param is_likely: by the medians; otherwise conservatively.
     """
     end = (clock.now_ns, True)
     for claim in claims:
         if claim.is_quarantined:
             end = (NEVER, False)
         else:
+            keeps_ns, clears_at_ns = ((claim.optimistic_ns, claim.expected_at_ns) if is_likely
+                                      else (claim.keeps_ns, claim.clears_at_ns))
             begins_ns, is_moving = (claim.begins_at_ns, False) if claim is claims[0] else end
-            clears = clock.later((begins_ns + claim.keeps_ns, is_moving),
-                                 (claim.clears_at_ns, False))
+            clears = clock.later((begins_ns + keeps_ns, is_moving), (clears_at_ns, False))
             end = clock.later(clears, end)
         yield end
 
 
-def dry_at(claims: Sequence[Claim], clock: Clockwork) -> Instant:
-    """Predict when a slot has run what it has taken."""
+def dry_at(claims: Sequence[Claim], clock: Clockwork, *, is_likely: bool = False) -> Instant:
+    """Predict when a slot has run what it has taken; see ``ends_at``."""
     end = (clock.now_ns, True)
-    for end in ends_at(claims, clock):
+    for end in ends_at(claims, clock, is_likely=is_likely):
         pass
     return end
 

@@ -15,12 +15,14 @@ rules of ``lookahead`` and, for what is reserved:
   time until then belongs to others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vig_core.claim import Claim, ends_at
 from vig_core.clockwork import Clockwork, Instant, NEVER
-from vig_core.lookahead import Beside, Reservation, Veto
+from vig_core.likely import Likely
+from vig_core.lookahead import Veto
+from vig_core.reservation import Beside, Reservation
 from vig_core.slots import SlotTable
 
 
@@ -58,15 +60,18 @@ class Schedule:
     When each slot is free and what runs until when; grows as frames are reserved.
 
     :ivar free_at: in the order of the slots that can take something, the candidate's first.
+    :ivar is_likely: by the medians; otherwise conservatively.
     """
 
     free_at: list[Instant]
     tenants: list[Tenant]
+    is_likely: bool = False
 
     @classmethod
-    def of(cls, slots: SlotTable, clock: Clockwork, backend_model: str) -> 'Schedule':
-        """Predict from what runs, conservatively; the first slot is for this backend model."""
-        schedule = cls([], [])
+    def of(cls, slots: SlotTable, clock: Clockwork, backend_model: str, *,
+           is_likely: bool = False) -> 'Schedule':
+        """Predict from what runs; the first slot is for this backend model."""
+        schedule = cls([], [], is_likely)
         open_slots, quarantined = slots.in_order_of_dispatch(clock, backend_model)
         for slot, claims in enumerate(open_slots):
             schedule.free_at.append(schedule._add(claims, slot, clock))
@@ -76,7 +81,7 @@ class Schedule:
 
     def _add(self, claims: Sequence[Claim], slot: int, clock: Clockwork) -> Instant:
         end = (clock.now_ns, True)
-        for claim, end in zip(claims, ends_at(claims, clock)):
+        for claim, end in zip(claims, ends_at(claims, clock, is_likely=self.is_likely)):
             self.tenants.append(Tenant(
                 claim.request.model.name, claim.backend_model, slot, end))
         return end
@@ -117,7 +122,8 @@ class Schedule:
             ``None`` where no variant ever begins.
         """
         best: tuple[Instant, int, str, Tenant | None] | None = None
-        for backend_model, planned_ns in beside.runs:
+        for backend_model, planned_ns, likely_ns in beside.runs:
+            alone_ns = likely_ns if self.is_likely else planned_ns
             begin, user = start, self._user(backend_model, start, clock, coupling.instances)
             if user is not None:
                 begin = user.ends_at
@@ -128,9 +134,9 @@ class Schedule:
                 more_ns = coupling.interference_ns.get((backend_model, tenant.backend_model), 0)
                 if more_ns > added_ns and clock.is_later(tenant.ends_at, begin):
                     added_ns = more_ns
-            end = (begin[0] + planned_ns + added_ns, begin[1])
+            end = (begin[0] + alone_ns + added_ns, begin[1])
             if best is None or clock.is_later(best[0], end):
-                best = end, planned_ns + added_ns, backend_model, user
+                best = end, alone_ns + added_ns, backend_model, user
         return best
 
     def _user(self, backend_model: str, start: Instant, clock: Clockwork,
@@ -158,7 +164,8 @@ class Schedule:
 
 
 def veto(reservations: Iterable[Reservation], schedule: Schedule, candidate: Tenant,
-         clock: Clockwork, coupling: Coupling) -> Veto | None:
+         clock: Clockwork, coupling: Coupling,
+         likely_schedule: Callable[[Clockwork], Schedule]) -> Veto | None:
     """
     Judge a candidate that would start on the first slot.
 
@@ -166,7 +173,17 @@ def veto(reservations: Iterable[Reservation], schedule: Schedule, candidate: Ten
         needed.
     :param schedule: without the candidate; this call uses it up.
     :param candidate: until when it would run.
+    :param likely_schedule: gives the same by the medians.
     """
+    def begin(clock: Clockwork) -> Callable[[Reservation], Instant]:
+        by_medians = likely_schedule(clock)
+
+        def serve(reservation: Reservation) -> Instant:
+            assert reservation.beside is not None
+            return by_medians.serve(reservation, reservation.beside, clock, coupling)[0]
+        return serve
+
+    likely, judged = Likely(begin, clock), []
     with_it = schedule.beside(candidate)
     apart_until_ns = candidate.ends_at[0]
     for reservation in reservations:
@@ -175,6 +192,7 @@ def veto(reservations: Iterable[Reservation], schedule: Schedule, candidate: Ten
         if apart_until_ns <= arrival_ns and _is_same_from(
                 arrival_ns, schedule.free_at, with_it.free_at):
             return None
+        judged.append(reservation)
         alone, alone_ns = schedule.serve(reservation, beside, clock, coupling)
         finish, _ = with_it.serve(reservation, beside, clock, coupling)
         deadline = (reservation.deadline_ns if beside.budget_ns is None
@@ -182,10 +200,16 @@ def veto(reservations: Iterable[Reservation], schedule: Schedule, candidate: Ten
         clock.note(reservation.changes_at_ns)
         if alone != finish:
             apart_until_ns = max(apart_until_ns, alone[0], finish[0])
-        if alone[0] <= deadline[0] < finish[0]:
+        if finish[0] <= max(alone[0], deadline[0]):
+            continue
+        if alone[0] <= deadline[0]:
             clock.is_later(alone, deadline)
-            clock.is_later(finish, deadline)
-            return Veto(reservation, finish[0] - deadline[0], clock.until_ns)
+        elif likely.is_in_time(judged, deadline):
+            clock.is_later(finish, alone)
+        else:
+            continue
+        clock.is_later(finish, deadline)
+        return Veto(reservation, finish[0] - max(alone[0], deadline[0]), clock.until_ns)
     return None
 
 

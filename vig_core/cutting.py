@@ -12,10 +12,11 @@ from vig_core.clockwork import Clockwork, Instant
 from vig_core.cooperative import Job
 from vig_core.estimate import RuntimeBook
 from vig_core.interference import added_ns
-from vig_core.lookahead import Reservation, Veto
+from vig_core.lookahead import Veto
 from vig_core.model import System, Variant
 from vig_core.quantum import (find_gap, frames_apart, is_worth_splitting, Shortage, tokens_within)
 from vig_core.request import Request
+from vig_core.reservation import Reservation
 from vig_core.slots import SlotTable
 from vig_core.variants import Choice
 

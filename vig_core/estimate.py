@@ -252,6 +252,10 @@ class RuntimeBook:
         known.margin.narrow_from(known.window.scarce_from_ns(now_ns))
         self._plan(known, now_ns)
 
+    def median_ns(self, variant: Variant) -> int:
+        """Median runtime alone of the profile; of a generative model that of a whole run."""
+        return self._known[variant.backend_model].median_ns
+
     def plan_quantum_ns(self, model: Model, variant: Variant, cost_ns: int) -> int:
         """
         Conservative runtime of a quantum that runs alone.

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vig_core.forecast import ArrivalForecast, NEVER_ALIVE_NS
-from vig_core.lookahead import Reservation
 from vig_core.model import Model
 from vig_core.request import Request
+from vig_core.reservation import Reservation
 
 MAX_GUARDS = 1024
 

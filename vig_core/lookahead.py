@@ -6,13 +6,12 @@ Rules:
 - Expected arrivals are reserved cumulatively, in arrival order, on the slot that is free first.
 - Veto only if the candidate is the cause: some arrival is feasible without it and infeasible
   with it. An arrival that is lost anyway vetoes nothing.
+- An arrival is given up by the medians only: one that is late by plan and probably is not is not
+  lost, and who makes it later still waits (``likely``, adr/0032).
 - A frame of a guarded stream may make an expected one miss its deadline, but not its pace: the
   successor of that one, if it begins when it ends, must still meet its own deadline and find its
   result not too old (adr/0012). Any other candidate may not make it miss its deadline.
 - A veto names the instant at which the answer can change without another event.
-- What was learned of occupancies (adr/0022) is a high quantile and a median. Behind each other on
-  a slot the medians add up, and the slacks above them as independent deviations do: in squares.
-  A single one, and all that was not learned, is planned with its whole slack.
 
 The two schedules, with and without the candidate, are compared arrival by arrival and only until
 they coincide again: what comes later cannot tell them apart.
@@ -22,76 +21,11 @@ Where models must not run together, or slow each other, ``corun`` judges by the 
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import isqrt
 
 from vig_core.clockwork import Clockwork, Instant
-from vig_core.contract import Contract
+from vig_core.likely import Likely, likely_on, LikelyFree
+from vig_core.reservation import Reservation, Stay
 from vig_core.why_waiting import Vetoed
-
-
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """
-    How long a run keeps a slot from the next, conservatively.
-
-    :ivar planned_ns: one that it had to wait for; the time counts from when that was free.
-    :ivar alone_ns: one that it finds idle; the time counts from its dispatch.
-    :ivar slack_ns: of ``planned_ns``, above the median; 0 where none was learned.
-    """
-
-    planned_ns: int
-    alone_ns: int
-    slack_ns: int = 0
-
-    def behind(self, end_ns: int, squares: int) -> tuple[int, int]:
-        """
-        Add it to what ends then.
-
-        :param squares: of the slack in that end.
-        :returns: its own end, and the squares of the slack in that.
-        """
-        slack_ns = self.slack_ns
-        both = squares + slack_ns * slack_ns
-        if not squares or not slack_ns:
-            return end_ns + self.planned_ns, both
-        return end_ns - isqrt(squares) + self.planned_ns - slack_ns + isqrt(both), both
-
-
-@dataclass(slots=True)
-class Reservation:
-    """
-    An expected frame that holds a place.
-
-    :ivar deadline_ns: by when it must end; later than the contract says where the pace decides.
-    :ivar is_moving: overdue; its arrival and deadline move with the clock.
-    :ivar changes_at_ns: when its forecast says something else.
-    :ivar beside: what it may not run beside and what slows it, where anything does.
-    :ivar longest_gap_ns: see ``quantum``.
-    """
-
-    stream: str
-    arrival_ns: int
-    stay: Stay
-    deadline_ns: int
-    is_moving: bool
-    changes_at_ns: int
-    beside: 'Beside | None' = None
-    longest_gap_ns: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """
-    What a reservation has to do with what runs at the same time; read by ``corun``.
-
-    :ivar runs: backend model and conservative runtime alone of each usable variant.
-    :ivar budget_ns: from arrival to deadline; ``None`` for a frame that is there and waits.
-    """
-
-    model: str
-    banned: frozenset[str]
-    runs: tuple[tuple[str, int], ...]
-    budget_ns: int | None
 
 
 @dataclass(slots=True)
@@ -100,6 +34,7 @@ class Veto:
     The candidate must wait.
 
     :ivar victim: the first reservation that it would make late.
+    :ivar late_ns: by how much later that one would be, of the time past its deadline.
     :ivar until_ns: the first instant at which time alone can change the answer.
     """
 
@@ -125,25 +60,8 @@ class Veto:
             self.late_ns, planned_ns, fits_ns, fits_beside)
 
 
-def pace_budget_ns(contract: Contract, budget_ns: int, planned_ns: int) -> int:
-    """
-    Say how long after its arrival a frame may end without its stream losing its pace.
-
-    No longer than to its deadline where a late result is lost: without a maximum age, or with a
-    new sample needed at each cycle.
-
-    :param budget_ns: from its arrival to its deadline; 0 where it is late on arrival.
-    :param planned_ns: conservative runtime of its successor.
-    """
-    max_age_ns, period_ns = contract.max_age_ns, contract.period_ns
-    if (max_age_ns is None or period_ns is None or budget_ns == 0
-            or contract.require_new_sample_each_cycle):
-        return budget_ns
-    return budget_ns + max(0, min(max_age_ns - contract.deadline_ns, period_ns) - planned_ns)
-
-
 def veto(reservations: Iterable[Reservation], free_at: Sequence[Instant], stay: Stay,
-         clock: Clockwork) -> Veto | None:
+         clock: Clockwork, likely_free: LikelyFree) -> Veto | None:
     """
     Judge a candidate that would start on the first slot.
 
@@ -160,12 +78,14 @@ def veto(reservations: Iterable[Reservation], free_at: Sequence[Instant], stay: 
     judged: list[Reservation] = []
     if len(free_at) == 1:
         if _first_victim_on_one_slot(
-                reservations, judged, free_at[0][0], end[0], squares) is None:
+                reservations, judged, free_at[0][0], end[0], squares,
+                likely_on(likely_free, Clockwork(clock.now_ns))) is None:
             return None
         reservations, judged = judged, []
     without, beside = _Schedule.of(free_at), _Schedule.of([end, *free_at[1:]])
     beside.squares[0] = squares
-    late_ns = _first_victim(reservations, judged, without, beside, clock)
+    late_ns = _first_victim(reservations, judged, without, beside, clock,
+                            likely_on(likely_free, clock))
     if late_ns is None:
         return None
     for reservation in judged:
@@ -175,7 +95,7 @@ def veto(reservations: Iterable[Reservation], free_at: Sequence[Instant], stay: 
 
 def longest_that_fits_ns(reservations: Callable[[], Iterable[Reservation]],
                          free_at: Sequence[Instant], planned_ns: int, late_ns: int,
-                         now_ns: int) -> int | None:
+                         now_ns: int, likely_free: LikelyFree) -> int | None:
     """
     Say which shorter run of a vetoed candidate would not be vetoed.
 
@@ -189,13 +109,15 @@ def longest_that_fits_ns(reservations: Callable[[], Iterable[Reservation]],
         planned_ns -= late_ns
         if planned_ns <= 0:
             return None
-        end_ns = free_at[0][0] + planned_ns
+        end_ns, clock = free_at[0][0] + planned_ns, Clockwork(now_ns)
+        likely = likely_on(likely_free, clock)
         if len(free_at) == 1:
-            found = _first_victim_on_one_slot(reservations(), [], free_at[0][0], end_ns, 0)
+            found = _first_victim_on_one_slot(
+                reservations(), [], free_at[0][0], end_ns, 0, likely)
         else:
             found = _first_victim(
                 reservations(), [], _Schedule.of(free_at),
-                _Schedule.of([(end_ns, True), *free_at[1:]]), Clockwork(now_ns))
+                _Schedule.of([(end_ns, True), *free_at[1:]]), clock, likely)
         if found is None:
             return planned_ns
         late_ns = found
@@ -203,11 +125,13 @@ def longest_that_fits_ns(reservations: Callable[[], Iterable[Reservation]],
 
 
 def fits_with_one_more_slot(reservations: Iterable[Reservation], free_at: Sequence[Instant],
-                            planned_ns: int, now_ns: int) -> bool:
+                            planned_ns: int, now_ns: int, likely_free: LikelyFree) -> bool:
     """Whether a vetoed candidate could have started on another slot, free now."""
+    clock = Clockwork(now_ns)
     return _first_victim(
         reservations, [], _Schedule.of([(now_ns, True), *free_at]),
-        _Schedule.of([(now_ns + planned_ns, True), *free_at]), Clockwork(now_ns)) is None
+        _Schedule.of([(now_ns + planned_ns, True), *free_at]), clock,
+        likely_on(lambda clock: [(now_ns, True), *likely_free(clock)], clock)) is None
 
 
 class _Schedule:
@@ -243,11 +167,13 @@ class _Schedule:
 
 
 def _first_victim(expected: Iterable[Reservation], judged: list[Reservation],
-                  without: _Schedule, beside: _Schedule, clock: Clockwork) -> int | None:
+                  without: _Schedule, beside: _Schedule, clock: Clockwork, likely: Likely
+                  ) -> int | None:
     """
-    Say how late the candidate makes the first reservation that it makes late, if any.
+    Say how much later the candidate makes the first reservation that it makes late, if any.
 
     :param judged: takes in what was read.
+    :param likely: asked about what is late without the candidate too.
     """
     for reservation in expected:
         if (max(beside.free_at)[0] <= reservation.arrival_ns
@@ -257,15 +183,22 @@ def _first_victim(expected: Iterable[Reservation], judged: list[Reservation],
         alone = without.serve(reservation, clock)
         finish = beside.serve(reservation, clock)
         deadline = (reservation.deadline_ns, reservation.is_moving)
-        if alone[0] <= deadline[0] < finish[0]:
+        if finish[0] <= max(alone[0], deadline[0]):
+            continue
+        if alone[0] <= deadline[0]:
             clock.is_later(alone, deadline)
-            clock.is_later(finish, deadline)
-            return finish[0] - deadline[0]
+        elif likely.is_in_time(judged, deadline):
+            clock.is_later(finish, alone)
+        else:
+            continue
+        clock.is_later(finish, deadline)
+        return finish[0] - max(alone[0], deadline[0])
     return None
 
 
 def _first_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Reservation],
-                              alone_ns: int, beside_ns: int, squares: int) -> int | None:
+                              alone_ns: int, beside_ns: int, squares: int, likely: Likely
+                              ) -> int | None:
     """Do the same where there is nothing to choose: one slot is the usual case, and hot."""
     alone_squares = 0
     for reservation in expected:
@@ -284,8 +217,10 @@ def _first_victim_on_one_slot(expected: Iterable[Reservation], judged: list[Rese
             alone_ns, alone_squares = least_ns, 0
         if beside_ns <= least_ns:
             beside_ns, squares = least_ns, 0
-        if alone_ns <= reservation.deadline_ns < beside_ns:
-            return beside_ns - reservation.deadline_ns
+        limit_ns = max(alone_ns, reservation.deadline_ns)
+        if beside_ns > limit_ns and (alone_ns <= reservation.deadline_ns or likely.is_in_time(
+                judged, (reservation.deadline_ns, reservation.is_moving))):
+            return beside_ns - limit_ns
     return None
 
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from vig_core.clockwork import Clockwork, Instant, NEVER
 from vig_core.cooperative import Cooperative, Job
-from vig_core.lookahead import Reservation
 from vig_core.model import Model
+from vig_core.reservation import Reservation
 from vig_core.why_waiting import NothingFits
 
 
@@ -128,7 +128,7 @@ def frames_apart(banned: frozenset[str], backend_model: str,
     """
     yield lambda frame: frame.beside is not None and frame.beside.model in banned
     yield lambda frame: frame.beside is not None and (frame.beside.model in banned or any(
-        interference_ns.get((name, backend_model)) for name, _ in frame.beside.runs))
+        interference_ns.get((name, backend_model)) for name, *_ in frame.beside.runs))
 
 
 def tokens_within(job: Job, cooperative: Cooperative, budget_ns: int | None,

@@ -21,12 +21,12 @@ from vig_core.guards import Expected, Guard, Guards
 from vig_core.held import Held, Selection
 from vig_core.interference import added_ns
 from vig_core.ledger import Ledger
-from vig_core.lookahead import (Beside, fits_with_one_more_slot, longest_that_fits_ns,
-                                pace_budget_ns, Reservation, Stay, Veto, veto)
+from vig_core.lookahead import fits_with_one_more_slot, longest_that_fits_ns, Veto, veto
 from vig_core.model import Model, System
 from vig_core.patience import Wait, wait_for_successor
 from vig_core.quantum import longest_gap_ns
 from vig_core.request import Request
+from vig_core.reservation import Beside, pace_budget_ns, Reservation, Stay
 from vig_core.slots import LEAST_SHARE, SlotTable
 from vig_core.variants import Choice, VariantSelector
 from vig_core.why_waiting import Vetoed
@@ -52,6 +52,9 @@ class Selector:
         self._has_bans = bool(system.no_corun)
         self._longest_gaps_ns = {name: longest_gap_ns(model, system.slots)
                                  for name, model in system.models.items() if model.is_guarded}
+        self._likely_ns = {
+            name: slots.alone_ns(min(map(runtimes.median_ns, selector.variants), default=0))
+            for name, selector in selectors.items()}
         self._interference_ns = system.interference_ns
         self._alone_ns: dict[str, Sequence[int]] = {}
         self._book_version = -1
@@ -145,9 +148,10 @@ class Selector:
             keeps_ns = max(stay.planned_ns, now_ns + stay.alone_ns - free_at[0][0])
             fits_ns = longest_that_fits_ns(
                 lambda: self._reservations(arrivals, model, now_ns), free_at, keeps_ns,
-                stopper.late_ns, now_ns)
+                stopper.late_ns, now_ns, self._slots.likely_free)
             fits_beside = fits_with_one_more_slot(
-                self._reservations(arrivals, model, now_ns), free_at, stay.alone_ns, now_ns)
+                self._reservations(arrivals, model, now_ns), free_at, stay.alone_ns, now_ns,
+                self._slots.likely_free)
             if fits_ns is not None:
                 fits_ns = min(fits_ns + choice.planned_ns - keeps_ns, LEAST_SHARE * fits_ns)
         return stopper.because(now_ns, choice.planned_ns, under_way_ns, fits_ns, fits_beside)
@@ -172,7 +176,8 @@ class Selector:
         if self._is_coupled:
             return self._veto_beside(request, choice, held, arrivals, clock)
         return veto(self._reservations(arrivals, request.model, clock.now_ns), free_at,
-                    self._stay(choice.planned_ns, choice.occupancy), clock)
+                    self._stay(choice.planned_ns, choice.occupancy), clock,
+                    self._slots.likely_free)
 
     def _stay(self, planned_ns: int, occupancy: Occupancy | None) -> Stay:
         """Say how long a run of this plan keeps a slot."""
@@ -230,19 +235,22 @@ class Selector:
         reservations = [self._reserve_waiting(each) for each in waiting]
         reservations += (each for each in self._reservations(arrivals, request.model, clock.now_ns)
                          if each.stream not in streams)
-        return corun.veto(reservations, schedule, candidate, clock, self._coupling)
+        return corun.veto(reservations, schedule, candidate, clock, self._coupling, lambda clock: (
+            corun.Schedule.of(self._slots, clock, backend_model, is_likely=True)))
 
     def _reserve_waiting(self, request: Request) -> Reservation:
         runs = self._runs(request.model)
-        planned_ns = min(planned_ns for _, planned_ns in runs)
+        planned_ns = min(planned_ns for _, planned_ns, _ in runs)
         return Reservation(
             request.stream, request.arrived_at_ns, Stay(planned_ns, planned_ns),
+            self._likely_ns[request.model.name],
             request.deadline_at_ns - self._slots.overlap_ns, False, NEVER,
             Beside(request.model.name, self._banned[request.model.name], runs, None))
 
-    def _runs(self, model: Model) -> tuple[tuple[str, int], ...]:
+    def _runs(self, model: Model) -> tuple[tuple[str, int, int], ...]:
         return tuple(
-            (variant.backend_model, self._slots.alone_ns(planned_ns)) for variant, planned_ns
+            (variant.backend_model, self._slots.alone_ns(planned_ns),
+             self._slots.alone_ns(self._runtimes.median_ns(variant))) for variant, planned_ns
             in zip(self._selectors[model.name].variants, self._plans_ns(model.name)))
 
     def _reservations(self, arrivals: Iterable[Expected], candidate: Model,
@@ -299,6 +307,7 @@ class Selector:
         under_way_ns = self._slots.overlap_ns
         return Reservation(
             guard.stream, expected.arrival_ns, stay,
+            self._likely_ns[guard.model.name],
             expected.arrival_ns + max(budget_ns - under_way_ns, stay.alone_ns),
             expected.is_overdue, expected.changes_at_ns,
             Beside(guard.model.name, self._banned[guard.model.name], self._runs(guard.model),

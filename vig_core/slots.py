@@ -99,6 +99,13 @@ class SlotTable:
         open_slots, _ = self.in_order_of_dispatch(clock, backend_model)
         return [dry_at(claims, clock) for claims in open_slots]
 
+    def likely_free(self, clock: Clockwork) -> list[Instant]:
+        """Predict by the medians when each slot is free, in the order of ``next_free``."""
+        if len(self._claims) == 1:
+            return [dry_at(self._claims[0], clock, is_likely=True)]
+        open_slots, _ = self.in_order_of_dispatch(clock)
+        return [dry_at(claims, clock, is_likely=True) for claims in open_slots]
+
     def begin(self, backend_model: str, clock: Clockwork) -> Begin:
         """Predict when an execution could begin; there must be a credit."""
         slot = self._best(clock, backend_model)

@@ -5,29 +5,54 @@ import pytest
 from vig_core import lookahead
 from vig_core.clockwork import Clockwork, NEVER
 from vig_core.corun import Coupling, Schedule, Tenant, veto
-from vig_core.lookahead import Beside, Reservation, Stay
+from vig_core.reservation import Beside, Reservation, Stay
 
 
-def place(arrival, planned, deadline, name='cam', banned=(), moving=False, changes=10_000):
+def place(arrival, planned, deadline, name='cam', banned=(), moving=False, changes=10_000,
+          likely=None):
     """A reservation in plain numbers; its backend model carries its name."""
-    return Reservation(name, arrival, Stay(planned, planned), deadline, moving, changes, Beside(
-        name, frozenset(banned), ((name, planned),), deadline - arrival))
+    likely = planned if likely is None else likely
+    return Reservation(
+        name, arrival, Stay(planned, planned), likely, deadline, moving, changes, Beside(
+            name, frozenset(banned), ((name, planned, likely),), deadline - arrival))
 
 
 def judge(reservations, free, planned, *, now=0, running=(), interference=None, name='llm',
-          instances=None):
-    """Ask for a candidate ``llm`` that starts when the first slot is free."""
-    free_at = [(max(now, end), end <= now) for end in free]
-    tenants = [Tenant(who, who, slot, free_at[slot] if slot >= 0 else (NEVER, False))
-               for who, slot in running]
-    candidate = Tenant(name, name, 0, (free_at[0][0] + planned, free_at[0][1]))
-    return veto(iter(reservations), Schedule(free_at, tenants), candidate, Clockwork(now),
-                Coupling(interference or {}, instances or {}))
+          instances=None, likely=None):
+    """
+    Ask for a candidate ``llm`` that starts when the first slot is free.
+
+    :param likely: when what runs on each slot probably ends; by default as planned.
+    """
+    def schedule(clock, free, is_likely):
+        free_at = []
+        for end in free:
+            clock.note(end)
+            free_at.append((max(now, end), end <= now))
+        return Schedule(free_at, [
+            Tenant(who, who, slot, free_at[slot] if slot >= 0 else (NEVER, False))
+            for who, slot in running], is_likely)
+    clock = Clockwork(now)
+    planned_ends = schedule(clock, free, False)
+    begins_at, is_moving = planned_ends.free_at[0]
+    return veto(iter(reservations), planned_ends,
+                Tenant(name, name, 0, (begins_at + planned, is_moving)), clock,
+                Coupling(interference or {}, instances or {}),
+                lambda clock: schedule(clock, likely or free, True))
 
 
 @pytest.mark.parametrize('planned, late', [(40, None), (41, 1), (90, 50)])
 def test_a_banned_candidate_may_end_where_the_frame_still_meets_its_deadline(planned, late):
     found = judge([place(100, 30, 160, banned=['llm'])], [90, 90], planned, now=90)
+    assert (None if found is None else found.late_ns) == late
+
+
+@pytest.mark.parametrize('likely, late', [(100, 10), (140, 10), (141, None)])
+def test_what_is_late_by_plan_only_behind_a_ban_is_not_lost(likely, late):
+    """By plan it ends at 170; by the medians 20 after the llm, which it must not run beside."""
+    frame = place(100, 30, 160, banned=['llm', 'job'], likely=20)
+    found = judge([frame], [90, 140], 60, now=90, running=[('llm', 1)], name='job',
+                  likely=[90, likely])
     assert (None if found is None else found.late_ns) == late
 
 
@@ -100,7 +125,7 @@ def test_a_candidate_on_the_same_backend_model_uses_its_instance():
 def test_of_several_variants_the_one_counts_that_ends_first():
     """The small one would be in use until 300; the large one is slower and free."""
     frame = place(100, 30, 150)
-    frame.beside = Beside('cam', frozenset(), (('small', 10), ('large', 40)), 50)
+    frame.beside = Beside('cam', frozenset(), (('small', 10, 10), ('large', 40, 40)), 50)
     limits = {'small': 1, 'large': 1}
     running = [('small', 1)]
     assert judge([frame], [90, 300, 90], 500, running=running, instances=limits, now=90) is None
@@ -146,6 +171,7 @@ reserved = st.lists(st.tuples(small, st.integers(1, 15), st.integers(0, 25)), ma
 names = st.sampled_from(['a', 'b', 'c', 'llm', 'run'])
 worlds = st.fixed_dictionaries({
     'free': st.lists(small, min_size=1, max_size=3), 'raw': reserved,
+    'sooner': st.lists(st.integers(0, 9), min_size=7, max_size=7),
     'who': st.lists(names, min_size=7, max_size=7), 'planned': st.integers(1, 60),
     'bans': st.lists(st.frozensets(names, min_size=1, max_size=2), max_size=3),
     'interference': st.dictionaries(st.tuples(names, names), st.integers(1, 9), max_size=3),
@@ -155,19 +181,22 @@ worlds = st.fixed_dictionaries({
 def reservations_of(world):
     """All reservations of a drawn world, in arrival order."""
     return [place(arrival, runtime, arrival + runtime + slack, name, banned={
-        other for pair in world['bans'] if name in pair for other in pair - {name} or {name}})
-        for (arrival, runtime, slack), name in zip(sorted(world['raw']), world['who'])]
+        other for pair in world['bans'] if name in pair for other in pair - {name} or {name}},
+        likely=max(0, runtime - sooner)) for (arrival, runtime, slack), name, sooner
+        in zip(sorted(world['raw']), world['who'], world['sooner'])]
 
 
 @settings(max_examples=200)
 @given(worlds)
 def test_where_nothing_is_coupled_it_says_what_the_plain_lookahead_says(world):
     reservations = reservations_of({**world, 'bans': []})
-    free = [min(world['free']), *sorted(world['free'])[1:]]
-    found = judge(reservations, free, world['planned'])
+    free = sorted(world['free'])
+    likely = [max(0, end - sooner) for end, sooner in zip(free, world['sooner'])]
+    found = judge(reservations, free, world['planned'], likely=likely)
     plain = lookahead.veto(
         iter(reservations), [(each, each <= 0) for each in free],
-        Stay(world['planned'], world['planned']), Clockwork(0))
+        Stay(world['planned'], world['planned']), Clockwork(0),
+        lambda clock: [(each, each <= 0) for each in likely])
     assert (found is None) == (plain is None)
     assert found is None or (found.victim, found.late_ns) == (plain.victim, plain.late_ns)
 
@@ -177,11 +206,11 @@ def verdict_of(world, now):
     free = [max(now, end) for end in world['free']]
     order = [free.index(min(free)), *(slot for slot in range(len(free))
                                       if slot != free.index(min(free)))]
-    found = judge(reservations_of(world), [world['free'][slot] for slot in order],
-                  world['planned'], now=now, interference=world['interference'],
-                  instances=world['instances'],
-                  running=[('run', number) for number in range(len(order))])
-    return found
+    return judge(reservations_of(world), [world['free'][slot] for slot in order],
+                 world['planned'], now=now, interference=world['interference'],
+                 instances=world['instances'],
+                 running=[('run', number) for number in range(len(order))],
+                 likely=[world['free'][slot] - world['sooner'][slot] for slot in order])
 
 
 @settings(max_examples=200)
