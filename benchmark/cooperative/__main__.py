@@ -31,8 +31,14 @@ from vig_governor.triton_server import TritonServer
 
 ARMS = ('direct', 'whole', 'cut')
 MAX_TOKENS = 24
-CELLS, QUICK_CELLS = {1: (5.0, 10.0), 2: (10.0,)}, {1: (10.0,), 2: (10.0,)}
-"""Rates of the camera by slots."""
+RATES_HZ = (5.0, 10.0, 15.0, 20.0, 30.0)
+CELLS, QUICK_CELLS = {1: (2, 4), 2: (4,)}, {1: (4,), 2: (4,)}
+"""
+By slots, how many periods of the camera the longest answer takes in one piece, at least.
+
+So the camera is as fast as the machine makes it a problem: at a fixed rate a text that fits
+between two frames of a slow camera, or is written in less than two, need not be cut.
+"""
 
 QUESTIONS = 2
 """In hand. The server has one instance of the writer, and with two slots the second one waits."""
@@ -62,6 +68,11 @@ def play(arm: str, slots: int, rate_hz: float, server: TritonServer, costs: Any,
     return judge(record, arm, slots, rate_hz, grid.window, round(MAX_AGE * period_ns))
 
 
+def rate_of(periods: int, whole_us: float) -> float:
+    """Give the lowest rate at which so long a text takes so many periods, or the highest."""
+    return next((rate for rate in RATES_HZ if whole_us * rate >= 1e6 * periods), RATES_HZ[-1])
+
+
 def run(options: argparse.Namespace, results: dict[str, Any], say: Callable[[str], None]) -> None:
     """
     Play all arms; one server for each number of slots.
@@ -71,11 +82,12 @@ def run(options: argparse.Namespace, results: dict[str, Any], say: Callable[[str
     from benchmark.cooperative.costs import measure
     store = AssetStore(DEFAULT_FOLDER)
     frame = np.random.default_rng(1).integers(0, 255, (240, 320, 3), np.uint8)
-    for slots, rates in options.cells.items():
+    for slots, periods in options.cells.items():
         with serve(options.output, store, slots) as server:
             costs = measure(server.grpc_endpoint, frame, slots, 3 if options.quick else 5)
             results['costs'][slots] = costs.as_json()
-            for rate_hz in rates:
+            whole_us = costs.whole_us(MAX_TOKENS)
+            for rate_hz in sorted({rate_of(count, whole_us) for count in periods}):
                 for arm in ARMS:
                     outcome = play(arm, slots, rate_hz, server, costs, options, frame)
                     say(f'{slots} slots, {rate_hz:g} Hz, {arm}: {outcome.coverage:.1f} % '

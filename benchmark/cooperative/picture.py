@@ -19,6 +19,7 @@ def draw(path: Path, results: Mapping[str, Any]) -> None:
     matplotlib.rcParams['font.size'] = 9
     arms = [Outcome(**one) for one in results['arms']]
     keys = sorted({(one.slots, one.rate_hz) for one in arms})
+    most = max((one.answers for one in arms), default=1)
     figure = Figure(figsize=(1 + 3.6 * len(keys), 3.6), layout='constrained')
     for axes, (slots, rate_hz) in zip(
             figure.subplots(1, len(keys), sharex=True, sharey=True, squeeze=False)[0], keys):
@@ -31,7 +32,7 @@ def draw(path: Path, results: Mapping[str, Any]) -> None:
                        fontweight='bold')
         axes.set_xlabel('camera, % of cycles covered')
         axes.set_xlim(0, 105)
-        axes.set_ylim(bottom=-1)
+        axes.set_ylim(-0.01 * most, 1.05 * most)
         axes.grid(color='#eeeeee')
         for side in ('top', 'right'):
             axes.spines[side].set_visible(False)

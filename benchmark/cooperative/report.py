@@ -65,9 +65,13 @@ def _verdict(arms: Mapping[str, Outcome], costs: Costs, tokens: int,
     if cut.slots > 1:
         why = ('with a slot for each no text need be cut: in one piece '
                f'{whole.answers} are written, and cutting makes the writer no faster')
+    elif costs.whole_us(tokens) <= gap_us:
+        why = (f'{tokens} tokens in one piece take {costs.whole_us(tokens) / 1000:.0f} ms and fit '
+               f'between two frames, which leave {gap_us / 1000:.0f}: none need be cut')
     else:
         fit = int(max(0.0, gap_us - costs.base_cost_us) * costs.tokens_per_second / 1e6)
-        share = seconds * cut.rate_hz * fit / tokens
+        length = cut.tokens / cut.answers if cut.answers else tokens
+        share = seconds * cut.rate_hz * fit / length
         why = (f'between two frames {gap_us / 1000:.0f} ms are free, which hold {fit} tokens by '
                f'medians: at most {share:.0f} answers in {seconds:g} s, and the prompts are not '
                'yet read then')

@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 from benchmark.cooperative import picture, report
+from benchmark.cooperative.__main__ import rate_of
 from benchmark.cooperative.arms import Grid
 from benchmark.cooperative.costs import Costs
 from benchmark.cooperative.record import Ended, judge, Record
 from benchmark.cooperative.stage import CAMERA, CONFIG, WRITER
+
+import pytest
 
 from vig_governor.config import load_config
 
@@ -71,6 +74,12 @@ def test_the_camera_runs_alone_before_the_window_and_each_cycle_of_it_has_a_capt
     assert window.start - captured[0] > S
 
 
+@pytest.mark.parametrize('whole_ms, periods, rate_hz', [
+    (400, 2, 5), (399, 2, 10), (400, 4, 10), (140, 2, 15), (140, 4, 30), (50, 4, 30)])
+def test_the_camera_is_as_fast_as_a_text_in_one_piece_is_long(whole_ms, periods, rate_hz):
+    assert rate_of(periods, 1000 * whole_ms) == rate_hz
+
+
 def test_the_trade_is_met_by_twenty_answers_for_one_and_few_points_of_coverage():
     text = report.text(results(arm('whole', 1, 1), arm('cut', 20, 3)))
     assert '1 slot, 10 Hz: 20.0 answers for each one in one piece, for +0.0 points' in text
@@ -85,6 +94,17 @@ def test_too_few_answers_or_too_much_coverage_is_said_with_the_arithmetic():
         # 100 ms less the frame and the request are 81 ms, of 20 ms for each token.
         assert 'not met: between two frames 91 ms are free, which hold 4 tokens' in text
         assert 'at most 50 answers in 30 s' in text
+
+
+def test_answers_shorter_than_the_bound_are_counted_as_long_as_they_are():
+    cut = replace(arm('cut', 10, 3), tokens=120)
+    assert 'at most 100 answers in 30 s' in report.text(results(arm('whole', 1, 1), cut))
+
+
+def test_where_a_text_fits_between_two_frames_the_report_says_so():
+    one = results(arm('whole', 40, 1), arm('cut', 40, 1)) | {'max_tokens': 4}
+    assert ('4 tokens in one piece take 90 ms and fit between two frames, which leave 91: none '
+            'need be cut') in report.text(one)
 
 
 def test_a_whole_arm_without_any_answer_counts_as_one():
