@@ -1,6 +1,8 @@
 """What ``/diagnostics`` says when a stream is silent for a reason that somebody can mend."""
 
 from itertools import cycle
+from pathlib import Path
+import re
 import time
 
 import rclpy
@@ -14,11 +16,13 @@ from stage import config_text, feed, image, model_text, stream_text
 from vig.msg import RequestStatus
 
 from vig_core.actions import OverloadState, ReportOverload
+from vig_core.request import Reason
 from vig_governor.reports import CHECK_PERIOD_S
 
 from waiting import wait_until
 
 OK, WARN, ERROR = b'\x00', b'\x01', b'\x02'
+PAGE = Path(__file__).resolve().parents[2] / 'docs' / 'diagnostics.md'
 
 
 def test_zero_stamps_are_refused_named_and_both_remedies_said(stage):
@@ -215,7 +219,8 @@ def test_each_entry_names_its_hardware_and_its_values_with_units(stage):
         entry = stage.entry(part, OK, '')
         assert entry.hardware_id
         return {pair.key: pair.value for pair in entry.values}
-    front = wait_until(lambda: (found := values_of('stream front')).get('age_p99') and found)
+    front = wait_until(
+        lambda: (found := values_of('stream front')).get('completed') == '2' and found)
     for name in ('age_p50', 'age_of_newest_result', 'planned_runtime', 'stamp_offset'):
         assert front[name].endswith(' ms'), name
     assert front['rate'].endswith(' Hz') and front['variant'] == 'only'
@@ -225,6 +230,9 @@ def test_each_entry_names_its_hardware_and_its_values_with_units(stage):
     assert backend['last_error'] == '' and backend['slots_quarantined'] == '0'
     governor = values_of('governor')
     assert governor['overload'] == 'normal' and governor['deliberate_idle_share'].endswith('%')
+    told = set(re.findall(r'`([a-z_0-9]+)`', PAGE.read_text()))
+    untold = {name.replace('_p99_us', '_p50_us') for name in {*front, *backend, *governor}} - told
+    assert untold <= {reason.value for reason in Reason}, 'docs/diagnostics.md lacks them'
 
 
 def test_the_last_error_of_the_server_is_kept_in_its_entry(stage):
