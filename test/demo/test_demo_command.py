@@ -189,8 +189,16 @@ def test_missing_files_are_one_sentence_with_the_command(start, tmp_path):
 
 
 @pytest.mark.parametrize('option, value, possible', [
-    ('--seconds', '1', '5 s and 600 s'), ('--load', '9', '0.2 and 5')])
+    ('--seconds', '1', '5 s and 600 s'), ('--load', '9', '0.2 and 5'),
+    ('--direct-depth', '0', '1 and 64'), ('--profile-samples', '0', '1 and 1000'),
+    ('--domain-id', '999', '0 and 232'), ('--grpc-port', '70000', '0 and 65535')])
 def test_a_number_out_of_range_is_refused_with_the_range(start, option, value, possible):
     code, said = end(start(option, value))
     assert code == 1
     assert f'{option} {value}: between {possible} are possible' in said
+
+
+def test_an_output_that_is_a_file_is_refused(start, tmp_path):
+    (tmp_path / 'file').touch()
+    code, said = end(start('--out', str(tmp_path / 'file')))
+    assert code == 1 and 'this is a file; name a folder' in ' '.join(said.split())

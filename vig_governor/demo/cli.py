@@ -24,6 +24,10 @@ from vig_governor.demo.text_scene import TextScene
 
 SHORTEST_S = 5.0
 LONGEST_S = 600.0
+MOST_IN_FLIGHT = 64
+MOST_SAMPLES = 1000
+LAST_DOMAIN = 232
+LAST_PORT = 65_535
 LEAST_LOAD = 0.2
 MOST_LOAD = 5.0
 PLAIN_WIDTH = 110
@@ -74,11 +78,18 @@ def run(options: argparse.Namespace) -> int:
         console.width = PLAIN_WIDTH
     for name, value, least, most, unit in (
             ('--seconds', options.seconds, SHORTEST_S, LONGEST_S, ' s'),
-            ('--load', options.load, LEAST_LOAD, MOST_LOAD, '')):
+            ('--load', options.load, LEAST_LOAD, MOST_LOAD, ''),
+            ('--direct-depth', options.direct_depth, 1, MOST_IN_FLIGHT, ''),
+            ('--profile-samples', options.profile_samples, 1, MOST_SAMPLES, ''),
+            ('--domain-id', options.domain_id or 0, 0, LAST_DOMAIN, ''),
+            ('--grpc-port', options.grpc_port, 0, LAST_PORT, '')):
         if not least <= value <= most:
             console.print(f'{name} {value:g}: between {least:g}{unit} and {most:g}{unit} are '
                           'possible')
             return 1
+    if options.out.exists() and not options.out.is_dir():
+        console.print(f'--out {options.out}: this is a file; name a folder', markup=False)
+        return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _play(options, console)
