@@ -100,6 +100,16 @@ def _stale() -> Situation:
     return Situation(system(blocker, camera), {'blocker': [95], 'camera': [3, 103, 203]}, 260)
 
 
+def _patience() -> Situation:
+    camera = model('camera', Criticality.PROTECTED, [('main', 20)], period=33, deadline=66,
+                   max_age=66)
+    uneven = replace(camera.variants[0], profile=RuntimeProfile(p50_ns=ms(20), p99_ns=ms(80)))
+    job = model('job', Criticality.PROTECTED, [('main', 68)], deadline=600,
+                policy=QueuePolicy.FIFO)
+    return Situation(system(replace(camera, variants=(uneven,)), job), {
+        'camera': every(33, 190, begin=2), 'job': [24]}, 200)
+
+
 def cut(is_split: bool) -> Situation:
     """Let a generative job meet a camera, in pieces or whole."""
     camera = model('camera', Criticality.PROTECTED, [('main', 12)], period=50, deadline=40,
@@ -119,6 +129,7 @@ SITUATIONS: Mapping[str, Situation] = {
     'how-unguarded': _beside_a_job(Criticality.PROTECTED),
     'how-idle': _beside_a_job(Criticality.BEST_EFFORT),
     'how-variants': _variants(),
+    'how-patience': _patience(),
     'how-cut': cut(True),
 }
 

@@ -78,6 +78,15 @@ def test_the_small_variant_runs_during_the_burst_and_the_large_one_comes_back():
     assert variants[-1] == 'large'
 
 
+def test_a_frame_that_waits_gives_its_place_to_the_fresher_one():
+    patient = play(SITUATIONS['how-patience'])
+    old, fresh = [frame for frame in patient.frames if frame.stream == 'camera'][2:4]
+    assert old.reason is Reason.SUPERSEDED and old.captured_ns == 65_000_000
+    assert fresh.dispatched_ns == fresh.arrived_ns == old.ended_ns == 101_000_000
+    hold, = patient.holds
+    assert (hold.begin_ns, hold.end_ns) == (92_000_000, 101_000_000)
+
+
 def test_a_job_in_pieces_writes_all_its_tokens_and_no_frame_waits():
     whole, pieces = play(cut(is_split=False)), play(SITUATIONS['how-cut'])
     assert not any(frame.runs for frame in whole.frames if frame.stream == 'text')
