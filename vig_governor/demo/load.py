@@ -21,7 +21,7 @@ from vig_governor.measure.runtime import RuntimeSamples
 LOAD = 1.4
 """Of what the slot can do; how much the cameras ask for unless somebody says otherwise."""
 
-FIRST_RATES_HZ = (60.0, 45.0, 30.0, 15.0)
+FIRST_RATES_HZ = (75.0, 60.0, 45.0, 30.0, 15.0)
 MOST_OF_FIRST = 0.4
 """Of the slot, for the most important camera."""
 
