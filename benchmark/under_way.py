@@ -73,28 +73,28 @@ class Arm:
     """
     Who stands between cameras and device.
 
-    :ivar lead_ns: of a governor; ``None`` for one that never pipelines.
+    :ivar has_lead: of a governor; one without never pipelines.
     """
 
     name: str
     is_governor: bool = False
     keeps_newest: bool = False
-    lead_ns: int | None = None
+    has_lead: bool = False
     learns: bool = False
 
-    def policy(self, system: System) -> Policy:
+    def policy(self, system: System, lead_ns: int) -> Policy:
         """Build it."""
         if not self.is_governor:
             return DirectClients(system, in_flight=1, keeps_newest=self.keeps_newest)
-        return Scheduler(replace(system, pipelining_depth=0 if self.lead_ns is None else 1,
-                                 pipelining_lead_ns=self.lead_ns,
+        return Scheduler(replace(system, pipelining_depth=int(self.has_lead),
+                                 pipelining_lead_ns=lead_ns if self.has_lead else None,
                                  learns_occupancy=self.learns))
 
 
 ARMS = (Arm('direct, depth 1'), Arm('newest only', keeps_newest=True),
         Arm('governor, no lead', is_governor=True),
-        Arm('governor', is_governor=True, lead_ns=LEAD_NS),
-        Arm('governor, learning', is_governor=True, lead_ns=LEAD_NS, learns=True))
+        Arm('governor', is_governor=True, has_lead=True),
+        Arm('governor, learning', is_governor=True, has_lead=True, learns=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,7 @@ class Task:
     seconds: int
     ways: str = 'http'
     is_alone: bool = False
+    lead_ns: int = LEAD_NS
 
 
 def profiles(scenario: Scenario, ways: Ways) -> dict[str, RuntimeProfile]:
@@ -141,7 +142,7 @@ def play(task: Task) -> dict[str, Any]:
     system = point.scenario.system
     server = SerialServer(seed, point.laws, ways.node if arm.is_governor else ways.client, {
         model.variants[0].backend_model: model.criticality for model in system.models.values()})
-    policy = arm.policy(system)
+    policy = arm.policy(system, task.lead_ns)
     run = simulate(policy, system, streams, seed=seed, duration_ns=task.seconds * NS_PER_S,
                    backend=server)
     span = Span(0, NS_PER_S, task.seconds * NS_PER_S)
@@ -185,6 +186,8 @@ def main() -> None:
     parser.add_argument('--only', default='', help='points whose name begins like this')
     parser.add_argument('--arm', default='', help='the arm of this name only')
     parser.add_argument('--ways', choices=WAYS, default='http', help='default: %(default)s')
+    parser.add_argument('--lead-ms', type=float, default=LEAD_NS / NS_PER_MS,
+                        help='of the governors that have one; default: %(default)s')
     parser.add_argument('--alone', action='store_true',
                         help='only the first stream plays: what no scheduler can better')
     arguments = parser.parse_args()
@@ -197,7 +200,7 @@ def main() -> None:
     with multiprocessing.Pool() as pool:
         for label, name, load in points:
             tasks = [Task(name, load, arm, seed, arguments.seconds, arguments.ways,
-                          arguments.alone)
+                          arguments.alone, round(arguments.lead_ms * NS_PER_MS))
                      for arm in arms for seed in range(1, 1 + arguments.seeds)]
             cells = dict(zip(tasks, pool.map(play, tasks, chunksize=1)))
             print(label)

@@ -22,11 +22,11 @@ from benchmark.common import conditions, isolate, ROOT, told
 from benchmark.live import pictures, real_models, report, workloads
 from benchmark.live.accelerator import Accelerator
 from benchmark.live.calibration import calibrate
-from benchmark.live.stage import Arm, Cell, SETTLING_NS, Stage
+from benchmark.live.stage import Arm, Cell, SETTLING_NS, Stage, UNDER_WAY_NS
 from benchmark.live.workloads import Point
 
 from vig_core.errors import VigError
-from vig_core.units import NS_PER_S
+from vig_core.units import NS_PER_MS, NS_PER_S
 
 from vig_governor.demo.processes import ChildDied
 
@@ -53,7 +53,7 @@ class Bench:
         self._end_s = time.monotonic() + options.limit_s
         self.results: dict[str, Any] = {
             'conditions': conditions(), 'seconds': options.seconds, 'repeats': options.repeats,
-            'quick': options.quick, 'cells': []}
+            'quick': options.quick, 'lead_ms': options.lead_ms, 'cells': []}
 
     def run(self) -> None:
         """Play everything that fits into the time limit."""
@@ -88,7 +88,8 @@ class Bench:
                 try:
                     if stage is None:
                         stage = Stage(self._folder, server, environment,
-                                      streams=MAX_STREAMS, seconds=self._options.seconds)
+                                      streams=MAX_STREAMS, seconds=self._options.seconds,
+                                      lead_ns=round(self._options.lead_ms * NS_PER_MS))
                     result = stage.play(cell)
                 except VigError as error:
                     result = _of(cell, 'broken', str(error))
@@ -192,6 +193,8 @@ def main() -> int:
                         help='play only this point, such as ramp-110; may be repeated')
     parser.add_argument('--plain', action='store_true',
                         help='one more arm: the governor without pipelining_lead_ms')
+    parser.add_argument('--lead-ms', type=float, default=UNDER_WAY_NS / NS_PER_MS,
+                        help="the governor's pipelining_lead_ms (default: %(default)s)")
     parser.add_argument('--publish', action='store_true',
                         help='copy report and figures to benchmark/, pictures to docs/images/')
     parser.add_argument('--grpc-port', type=int, default=0)

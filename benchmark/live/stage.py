@@ -22,7 +22,7 @@ SETTLING_NS = NS_PER_S
 """Not judged: queues fill, forecasts begin."""
 LEAD_NS = 300 * NS_PER_MS
 UNDER_WAY_NS = 4 * NS_PER_MS
-"""Of an execution here, to the server and back: the governor's pipelining_lead_ms."""
+"""Of an execution here over gRPC, to the server and back; over HTTP it is about 2 ms."""
 READY_TIMEOUT_S = 40.0
 LAST_ANSWERS_S = 0.5
 DEEP = 8
@@ -68,11 +68,13 @@ class Stage:
 
     :param streams: the most that a point has.
     :param seconds: judged in each cell.
+    :param lead_ns: the governor's ``pipelining_lead_ms``.
     """
 
     def __init__(self, folder: Path, accelerator: Accelerator, environment: dict[str, str], *,
-                 streams: int, seconds: float) -> None:
+                 streams: int, seconds: float, lead_ns: int = UNDER_WAY_NS) -> None:
         self._folder = folder
+        self._lead_ns = lead_ns
         self._accelerator = accelerator
         self._environment = environment
         self._duration_ns = SETTLING_NS + round(seconds * NS_PER_S)
@@ -193,7 +195,7 @@ class Stage:
         config = self._folder / 'cells' / f'{cell.label}.yaml'
         config.write_text(render(
             cell.point, self._accelerator.server,
-            lead_ns=None if cell.arm is Arm.PLAIN else UNDER_WAY_NS), encoding='utf-8')
+            lead_ns=None if cell.arm is Arm.PLAIN else self._lead_ns), encoding='utf-8')
         return governors.start('governor', [
             sys.executable, '-m', 'vig_governor.node', '--ros-args', '-r', '__node:=governor',
             '-p', f'config:={config.resolve()}', '-p', 'autostart:=true',
