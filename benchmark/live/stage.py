@@ -21,8 +21,8 @@ from vig_governor.demo.processes import Child, Processes
 SETTLING_NS = NS_PER_S
 """Not judged: queues fill, forecasts begin."""
 LEAD_NS = 300 * NS_PER_MS
-UNDER_WAY_NS = 4 * NS_PER_MS
-"""Of an execution here over gRPC, to the server and back; over HTTP it is about 2 ms."""
+UNDER_WAY_NS = 2 * NS_PER_MS
+"""Of an execution here over HTTP, to the server and back; over gRPC it is about 4 ms."""
 READY_TIMEOUT_S = 40.0
 LAST_ANSWERS_S = 0.5
 DEEP = 8
