@@ -29,7 +29,7 @@ def test_a_frame_runs_through_tls_with_a_token_that_nobody_sees(stage, tmp_path)
             gate.endpoint, models=[model_text('detector', 'echo')],
             backend='  security: {root_certificates: ca.pem, token_file: token}\n',
             streams=[stream_text('front', '/cam', 'detector')]))
-        trace = tmp_path / 'run.trace'
+        trace = tmp_path / 'run.mcap'
         stage.governor(path, record=str(trace), log_decisions=True)
         stage.activate()
         results, statuses = stage.outputs('/cam')
