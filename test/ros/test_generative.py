@@ -286,10 +286,17 @@ def test_a_server_that_was_started_anew_is_known_to_remember_no_text(stage, mort
     stage.activate()
     job = talk.ask('count to 3:').request_id
     talk.outcome(job)
+    watch, told = stage.node.governed.watch, []
+    forget = watch.on_forgotten
+
+    def forget_and_tell(backend_model):
+        forget(backend_model)
+        told.append(backend_model)
+
+    watch.on_forgotten = forget_and_tell
     mortal.kill()
     mortal.start()
-    state = stage.node.governed.watch.state
-    wait_until(lambda: state.restarts >= 2 and not state.away, 15)
+    wait_until(lambda: 'counter' in told, 15)
     assert stage.change('deactivate')[0]
     events = [event for _, event, _ in read_trace(str(trace)).events]
     begin = next(at for at, event in enumerate(events)
