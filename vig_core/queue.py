@@ -130,12 +130,9 @@ class WaitingQueue:
     def _append(self, request: Request) -> tuple[Ended, ...]:
         """Let a request wait if there is room, or room can be made."""
         ended = self._make_room(request)
-        if ended is None:
+        if ended is None or ended.request is not request:
             self._waiting[self._place(request)] = request
-            return ()
-        if ended.request is not request:
-            self._waiting[self._place(request)] = request
-        return (ended,)
+        return () if ended is None else (ended,)
 
     def _find_head(self) -> None:
         waiting = self._waiting.values()

@@ -166,29 +166,30 @@ def test_a_second_signal_ends_at_once(stage, process, triton, first, second):
         assert two_signals(process, first, second) < SOON_S
 
 
-@pytest.mark.parametrize('way, number', [('autostart', signal.SIGTERM),
-                                         ('service', signal.SIGINT)])
-def test_a_second_signal_ends_a_configure_that_gets_no_answer(stage, mute, way, number):
-    """With autostart that is while the node is made."""
+@contextmanager
+def in_configure(stage, mute, way):
+    """Give a node that waits for a server without answers; with autostart it is still made."""
     address, listener = mute
     with governor(stage, write_slow(stage, address), autostart=way == 'autostart') as process:
         if way == 'service':
             ask_for(stage, 'configure')
         connection, _ = listener.accept()
         with connection:
-            assert two_signals(process, number, number) < SOON_S
+            yield process
+
+
+@pytest.mark.parametrize('way, number', [('autostart', signal.SIGTERM),
+                                         ('service', signal.SIGINT)])
+def test_a_second_signal_ends_a_configure_that_gets_no_answer(stage, mute, way, number):
+    with in_configure(stage, mute, way) as process:
+        assert two_signals(process, number, number) < SOON_S
 
 
 @pytest.mark.parametrize('way', ['autostart', 'service'])
 def test_one_signal_ends_a_configure_that_gets_no_answer_with_code_zero(stage, mute, way):
-    address, listener = mute
-    with governor(stage, write_slow(stage, address), autostart=way == 'autostart') as process:
-        if way == 'service':
-            ask_for(stage, 'configure')
-        connection, _ = listener.accept()
-        with connection:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0, process.said()
+    with in_configure(stage, mute, way) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0, process.said()
         assert 'Traceback' not in process.said()
 
 
